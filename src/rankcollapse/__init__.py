@@ -1,0 +1,38 @@
+"""Measure whether the tokens of a transformer are becoming one vector, how fast, and what prevents it.
+
+>>> import rankcollapse
+>>> sorted(rankcollapse.__all__)
+['FAMILIES', 'RankCollapseError', 'Transformer', 'inspect', 'load', 'report']
+"""
+
+from importlib import import_module
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+from rankcollapse.errors import RankCollapseError
+
+if TYPE_CHECKING:
+    from rankcollapse import report
+    from rankcollapse.families import FAMILIES
+    from rankcollapse.families.load import load
+    from rankcollapse.inspection import inspect
+    from rankcollapse.transformer import Transformer
+
+__version__ = version("rankcollapse")
+__all__ = ["FAMILIES", "RankCollapseError", "Transformer", "inspect", "load", "report"]
+
+# PyTorch and transformers take seconds to import, so the public names are fetched on first use.
+_HOMES = {
+    "FAMILIES": "rankcollapse.families",
+    "Transformer": "rankcollapse.transformer",
+    "inspect": "rankcollapse.inspection",
+    "load": "rankcollapse.families.load",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    if name == "report":
+        return import_module("rankcollapse.report")
+    raise AttributeError(f"module 'rankcollapse' has no attribute {name!r}")

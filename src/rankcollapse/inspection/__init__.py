@@ -1,0 +1,5 @@
+"""Measuring a model through depth."""
+
+from rankcollapse.inspection.inspect import inspect
+
+__all__ = ["inspect"]

@@ -1,0 +1,95 @@
+"""From arrays to the Dataset that users get: named dimensions, definitions, the run's metadata."""
+
+import json
+import platform
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from rankcollapse.inputs.tokens import Sample, digest
+from rankcollapse.inspection.quantities import ATTENTION, QUANTITIES
+from rankcollapse.transformer import Transformer, Variant
+
+DIMS = ("variant", "sample", "layer")
+
+
+def assemble(
+    model: Transformer,
+    variants: Sequence[Variant],
+    samples: Sequence[Sample],
+    results: Mapping[str, np.ndarray],
+    at_floor: np.ndarray,
+    details: Mapping[str, Any],
+) -> xr.Dataset:
+    """Names everything. A slot behind the last layer becomes the "…_after_final_norm" variables."""
+    layers = model.architecture.layers
+    dataset = xr.Dataset(
+        coords={
+            "variant": ("variant", [v.name for v in variants]),
+            "sample": ("sample", np.arange(len(samples))),
+            "layer": ("layer", np.arange(layers + 1), {"long_name": "layer", "units": "1"}),
+        }
+    )
+    described = {q.name: q for q in QUANTITIES + ATTENTION}
+    for name, values in results.items():
+        quantity = described[name]
+        attrs = {
+            "long_name": quantity.long_name,
+            "units": quantity.units,
+            "definition": quantity.definition,
+        }
+        dims = (*DIMS, "head")[: values.ndim]
+        dataset[name] = (dims, values[:, :, : layers + 1], attrs)
+        if values.ndim == 3 and model.final_norm is not None:
+            attrs = attrs | {"long_name": f"{quantity.long_name}, after the final norm"}
+            dataset[f"{name}_after_final_norm"] = (DIMS[:2], values[:, :, -1], attrs)
+    floor = details["floor"]
+    attrs = {
+        "long_name": "at the rounding floor",
+        "units": "1",
+        "definition": f"relative residual at most {floor:.2g} here or at an earlier layer: what is "
+        "measured is rounding, which later layers can only amplify",
+    }
+    dataset["at_floor"] = (DIMS, at_floor[:, :, : layers + 1], attrs)
+    if model.final_norm is not None:
+        dataset["at_floor_after_final_norm"] = (DIMS[:2], at_floor[:, :, -1], attrs)
+    dataset.attrs["metadata"] = json.dumps(metadata(model, variants, samples, details))
+    return dataset
+
+
+def metadata(
+    model: Transformer,
+    variants: Sequence[Variant],
+    samples: Sequence[Sample],
+    details: Mapping[str, Any],
+) -> dict[str, Any]:
+    """What is needed to say what was run, and to run it again."""
+    a = model.architecture
+    lengths = [len(sample.ids) for sample in samples]
+    return {
+        "model": model.name,
+        "family": model.family,
+        "layers": a.layers,
+        "heads": a.heads,
+        "width": a.width,
+        **model.origin,
+        "dtype": str(model.dtype).removeprefix("torch."),
+        "device": str(model.device),
+        **details,
+        "samples": len(samples),
+        "tokens_min": min(lengths),
+        "tokens_max": max(lengths),
+        "text_sha256": digest(samples),
+        "variants": {
+            v.name: {"off": sorted(v.off), "formula": v.formula(a.placement)} for v in variants
+        },
+        "versions": {
+            "python": platform.python_version(),
+            **{name: version(name) for name in ("rankcollapse", "torch", "transformers", "xarray")},
+        },
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+    }

@@ -1,0 +1,64 @@
+"""How far the tokens are from being one vector: norms of the residual, absolute and relative.
+
+Cost: one pass over the state and one over its residual for each norm. Everything in float64.
+"""
+
+import math
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from rankcollapse.metrics.tokens import TokenMatrix
+
+
+def composite_norm(x: Float[Tensor, "batch token width"]) -> Float[Tensor, " batch"]:
+    """The paper's composite norm ‖X‖₁,∞ = √(‖X‖₁ ‖X‖∞), per sample.
+
+    ‖X‖₁ is the largest column sum of |X| (a sum over tokens), ‖X‖∞ the largest row sum (a sum over
+    features). It is homogeneous and positive but obeys no triangle inequality (docs/theory.md §1).
+
+    >>> composite_norm(torch.tensor([[[3.0, 0.0], [0.0, 4.0]]]))
+    tensor([4.])
+    """
+    columns = torch.linalg.vector_norm(x, ord=1, dim=1).amax(-1)
+    rows = torch.linalg.vector_norm(x, ord=1, dim=2).amax(-1)
+    return columns.sqrt() * rows.sqrt()
+
+
+def frobenius_norm(x: Float[Tensor, "batch token width"]) -> Float[Tensor, " batch"]:
+    """‖X‖_F = √Σ x_ij², per sample."""
+    return torch.linalg.vector_norm(x, dim=(1, 2))
+
+
+def absolute_residual(x: TokenMatrix) -> Float[Tensor, " batch"]:
+    """‖res(X)‖₁,∞ per sample, in the units of the state (docs/theory.md §1)."""
+    return composite_norm(x.residual) * torch.exp2(x.residual_exponent)
+
+
+def log10_relative_residual(x: TokenMatrix) -> Float[Tensor, " batch"]:
+    """log₁₀(‖res(X)‖₁,∞ / ‖X‖₁,∞) per sample; finite where the ratio itself has no float64.
+
+    −inf where all counted tokens are equal to the last bit, NaN where X is zero or not finite.
+    """
+    ratio = composite_norm(x.residual) / composite_norm(x.values)
+    return ratio.log10() + (x.residual_exponent - x.exponent) * math.log10(2)
+
+
+def relative_residual(x: TokenMatrix) -> Float[Tensor, " batch"]:
+    """‖res(X)‖₁,∞ / ‖X‖₁,∞ per sample, the ordinate of the paper's Figure 2.
+
+    0 where all counted tokens are equal, NaN where X is zero or not finite.
+
+    >>> x = torch.tensor([[[1.0, 0.0], [0.0, 1.0]]])
+    >>> relative_residual(TokenMatrix.of(x))
+    tensor([1.], dtype=torch.float64)
+    """
+    ratio = composite_norm(x.residual) / composite_norm(x.values)
+    return ratio * torch.exp2(x.residual_exponent - x.exponent)
+
+
+def relative_residual_frobenius(x: TokenMatrix) -> Float[Tensor, " batch"]:
+    """‖res(X)‖_F / ‖X‖_F per sample: the share of the tokens' energy that differs between tokens."""
+    ratio = frobenius_norm(x.residual) / frobenius_norm(x.values)
+    return ratio * torch.exp2(x.residual_exponent - x.exponent)

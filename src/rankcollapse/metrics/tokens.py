@@ -1,0 +1,55 @@
+"""The matrix that every metric looks at: n tokens as rows, its residual beside it, both in float64.
+
+Costs two float64 copies of the state. Values and residual each carry a power of two of their own, so
+that squares neither overflow nor vanish and a residual far below the values keeps all its digits.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class TokenMatrix:
+    """X = `values` · 2^`exponent` and res(X) = `residual` · 2^`residual_exponent`, for each sample.
+
+    The residual is res(X) = X − 1x̄ᵀ with x̄ the mean over counted tokens, the minimiser of the
+    Frobenius norm (docs/theory.md §1). Rows that do not count are zero in both, which leaves every
+    norm and singular value of the counted rows as it is.
+    """
+
+    values: Float[Tensor, "batch token width"]
+    exponent: Float[Tensor, " batch"]
+    residual: Float[Tensor, "batch token width"]
+    residual_exponent: Float[Tensor, " batch"]
+    mask: Bool[Tensor, "batch token"]
+
+    @classmethod
+    def of(
+        cls, x: Float[Tensor, "batch token width"], mask: Bool[Tensor, "batch token"] | None = None
+    ) -> "TokenMatrix":
+        """Centres `x` in float64, whatever its dtype; `mask` says which tokens count (default: all)."""
+        values, exponent = rescaled(x.double(), mask)
+        count = x.shape[1] if mask is None else mask.sum(1).view(-1, 1, 1)
+        residual, shift = rescaled(values - values.sum(1, keepdim=True) / count, mask)
+        if mask is None:
+            mask = torch.ones(x.shape[:2], dtype=torch.bool, device=x.device)
+        return cls(values, exponent, residual, exponent + shift, mask)
+
+    @property
+    def count(self) -> Int[Tensor, " batch"]:
+        """Number of tokens that count, per sample."""
+        return self.mask.sum(1)
+
+
+def rescaled(
+    x: Float[Tensor, "batch token width"], mask: Bool[Tensor, "batch token"] | None
+) -> tuple[Float[Tensor, "batch token width"], Float[Tensor, " batch"]]:
+    """Each sample divided by the power of two just above its largest entry; uncounted rows are zero."""
+    if mask is not None:
+        x = torch.where(mask.unsqueeze(-1), x, 0.0)
+    largest = torch.linalg.vector_norm(x, ord=float("inf"), dim=(1, 2))
+    exponent = torch.frexp(largest).exponent.clamp(min=-1000).double()  # 2^1074 is no float64
+    return x * torch.exp2(-exponent).view(-1, 1, 1), exponent

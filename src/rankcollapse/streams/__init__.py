@@ -1,0 +1,5 @@
+"""Arithmetics: what a residual stream is made of and what a block does to it."""
+
+from rankcollapse.streams.dense import Dense
+
+__all__ = ["Dense"]

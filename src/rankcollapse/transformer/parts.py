@@ -1,0 +1,115 @@
+"""The weights of one block, named by what they do. Families fill these in; nothing here computes a pass.
+
+Costs nothing: tensors are held as they come, views of a checkpoint included.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from rankcollapse.transformer.scores import ScoreTerm
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "gelu": F.gelu,
+    "gelu_new": lambda x: F.gelu(x, approximate="tanh"),
+    "gelu_pytorch_tanh": lambda x: F.gelu(x, approximate="tanh"),
+    "gelu_fast": lambda x: F.gelu(x, approximate="tanh"),
+    "quick_gelu": lambda x: x * torch.sigmoid(1.702 * x),
+    "relu": F.relu,
+    "relu2": lambda x: F.relu(x).square(),
+    "silu": F.silu,
+    "swish": F.silu,
+    "tanh": torch.tanh,
+}
+
+
+@dataclass(frozen=True)
+class Linear:
+    """x ↦ x Wᵀ + b, with W stored as PyTorch stores it (a transposed view costs nothing)."""
+
+    weight: Float[Tensor, "out in"]
+    bias: Float[Tensor, " out"] | None = None
+
+    def __call__(self, x: Float[Tensor, "*batch in"]) -> Float[Tensor, "*batch out"]:
+        """Applies the map to every row."""
+        return F.linear(x, self.weight, self.bias)
+
+
+@dataclass(frozen=True)
+class Norm:
+    """LayerNorm, (x − mean) / √(var + eps) · weight + bias, or RMSNorm, x / √(mean x² + eps) · weight."""
+
+    kind: Literal["layer", "rms"]
+    eps: float
+    weight: Float[Tensor, " width"] | None = None
+    bias: Float[Tensor, " width"] | None = None
+
+    def __call__(self, x: Float[Tensor, "*batch width"]) -> Float[Tensor, "*batch width"]:
+        """Normalises every row."""
+        if self.kind == "layer":
+            return F.layer_norm(x, x.shape[-1:], self.weight, self.bias, self.eps)
+        return F.rms_norm(x, x.shape[-1:], self.weight, self.eps)
+
+
+@dataclass(frozen=True)
+class Attention:
+    """Σ_h P_h X W_V,h W_O,h + bias, with P_h = softmax(scale · Q_h K_hᵀ + Σ terms) (docs/theory.md §1).
+
+    Attributes:
+        query: Maps the width to heads × head size. Likewise `key`, `value` to key_heads × head size.
+        output: Maps heads × head size back to the width.
+        heads: Number of query heads H.
+        key_heads: Number of key and value heads; each serves heads / key_heads queries.
+        scale: Factor on all scores, usually (head size)^−½.
+        causal: Whether token i attends to tokens j ≤ i only.
+        terms: What is added to the content scores before scaling, such as relative positions.
+    """
+
+    query: Linear
+    key: Linear
+    value: Linear
+    output: Linear
+    heads: int
+    key_heads: int
+    scale: float
+    causal: bool = False
+    terms: tuple[ScoreTerm, ...] = ()
+
+
+@dataclass(frozen=True)
+class MLP:
+    """down(act(up x)), or down(act(gate x) ∘ up x) where there is a gate."""
+
+    up: Linear
+    down: Linear
+    activation: str
+    gate: Linear | None = None
+
+    def activate(self, x: Float[Tensor, "*batch width"]) -> Float[Tensor, "*batch width"]:
+        """The activation alone."""
+        return ACTIVATIONS[self.activation](x)
+
+    def __call__(self, x: Float[Tensor, "*batch width"]) -> Float[Tensor, "*batch width"]:
+        """Applies the MLP to every row."""
+        if self.gate is None:
+            return self.down(self.activate(self.up(x)))
+        return self.down(self.activate(self.gate(x)) * self.up(x))
+
+
+@dataclass(frozen=True)
+class Block:
+    """An attention sub-layer, then an MLP sub-layer; `placement` says on which side their norms sit.
+
+    With "post": a = N₁(x + A(x)), y = N₂(a + M(a)). With "pre": a = x + A(N₁ x), y = a + M(N₂ a).
+    """
+
+    attention: Attention
+    mlp: MLP | None
+    attention_norm: Norm | None
+    mlp_norm: Norm | None
+    placement: Literal["pre", "post"]
