@@ -1,4 +1,4 @@
-"""Measure whether the tokens of a transformer are becoming one vector, how fast, and what prevents it.
+"""Whether the tokens of a transformer are becoming one vector, how fast, and what prevents it.
 
 >>> import rankcollapse
 >>> sorted(rankcollapse.__all__)

@@ -1,4 +1,4 @@
-"""What every family must do. A family's test supplies a configuration and its Hugging Face pieces."""
+"""What every family must do; its test supplies a configuration and its Hugging Face pieces."""
 
 import copy
 from collections.abc import Callable

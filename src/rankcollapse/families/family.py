@@ -1,4 +1,4 @@
-"""What an adapter has to say: how a configuration and a checkpoint of a family map onto the one model."""
+"""What an adapter says: how a family's configuration and checkpoint map onto the one model."""
 
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar

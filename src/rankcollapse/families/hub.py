@@ -1,4 +1,4 @@
-"""From what the user typed to a folder with config.json: a local path, or a snapshot of a hub model."""
+"""From what the user typed to a folder with config.json: a local one or a hub snapshot."""
 
 import json
 from pathlib import Path

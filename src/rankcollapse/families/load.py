@@ -37,8 +37,8 @@ def load(
     """Makes the `Transformer` that everything here measures, and checks all of its weights.
 
     Args:
-        source: A local folder, a hub id, a `transformers` configuration (with `init="random"`), or
-            a live `transformers` model, whose weights are used as they are and not copied.
+        source: A folder, a hub id, a `transformers` configuration (`init="random"`), or a
+            live `transformers` model, whose weights are used as they are and not copied.
         init: "pretrained" takes the weights of `source`; "random" makes Hugging Face's own
             initialisation of its configuration under `seed`.
         seed: Seed of the random initialisation; the global random state is left as it was.

@@ -3,7 +3,7 @@
 Cost: reading a tensor costs its bytes; a cast costs a copy. Nothing is kept.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -31,7 +31,7 @@ class Tensors:
     weights: Weights
     prefix: str = ""
     dtype: torch.dtype | None = None
-    device: torch.device = torch.device("cpu")
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     check: bool = False
 
     @classmethod
@@ -39,7 +39,7 @@ class Tensors:
         """Finds the prefix: names may start with `base` (a model with a head) or not.
 
         Raises:
-            CheckpointError: The tensor `probe`, which every checkpoint of the family has, is absent.
+            CheckpointError: The tensor `probe`, which each checkpoint must have, is absent.
         """
         names = set(weights.names())
         for prefix in ("", f"{base}."):

@@ -1,4 +1,4 @@
-"""Where tensors come from: safetensors files, pickled `.bin` files read without code, or a live model.
+"""Where tensors come from: safetensors, `.bin` files read without their code, a live model.
 
 Tensors are read one at a time when asked for. Safetensors and live models are never held whole.
 """

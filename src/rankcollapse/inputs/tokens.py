@@ -1,4 +1,4 @@
-"""From texts or token ids to batches of real tokens: padding is taken out here and never seen again.
+"""From texts or token ids to batches of real tokens: padding is taken out here, for good.
 
 Samples of one length form a batch, so no mask is needed anywhere in the pass. A token keeps the
 position it had in its padded row, as in Hugging Face.
@@ -153,7 +153,7 @@ def _from_texts(
         raise TokenizerError(f"{type(tokenizer).__name__} is not a tokenizer: pass one, or ids.")
     # The tokenizer cuts, so that its closing special tokens stay.
     cut = tokens if not truncate or limit is None else min(limit, tokens or limit)
-    encoded = tokenizer(
+    encoded: Any = tokenizer(
         texts, return_special_tokens_mask=True, truncation=cut is not None, max_length=cut,
         verbose=False,
     )  # fmt: skip

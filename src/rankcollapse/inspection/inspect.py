@@ -129,7 +129,7 @@ def _run(
     count: int,
     progress: Progress | None,
 ) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Fills one array per quantity; the slot behind the last layer is the state after a final norm."""
+    """Fills one array per quantity; the slot behind the last layer is for the final norm."""
     a = model.architecture
     slots = a.layers + 1 + (model.final_norm is not None)
     shape = (len(variants), count, slots)
@@ -138,15 +138,16 @@ def _run(
     if "attention" in groups:
         results |= {q.name: np.full((*shape[:2], a.layers + 1, a.heads), np.nan) for q in ATTENTION}
     at_floor = np.zeros(shape, dtype=bool)
-    done, total = 0, len(variants) * len(parts) * slots
-    for visit in sweep(
+    total = len(variants) * len(parts) * slots
+    visits = sweep(
         _embedded(model, parts),
         [batch.layout for batch in parts],
         model.blocks,
         model.final_norm,
         variants,
         arithmetic,
-    ):
+    )
+    for done, visit in enumerate(visits, start=1):
         batch = parts[visit.batch]
         slot = slots - 1 if visit.layer == "final_norm" else visit.layer
         where = (visit.variant, list(batch.samples), slot)
@@ -156,7 +157,6 @@ def _run(
         if "attention" in groups and visit.block is not None:
             for name, values in _attention(visit, variants, batch, arithmetic).items():
                 results[name][where] = values
-        done += 1
         if progress is not None:
             progress(done, total)
     # A residual that has been rounded away cannot come back: what follows is amplified rounding.
@@ -176,19 +176,11 @@ def _attention(
     """Per head, for the block that was just passed."""
     assert visit.block is not None
     x = attention_input(visit.entered, visit.block, variants[visit.variant], arithmetic)
-    entropies, seconds = [], []
-    for index in range(len(batch.samples)):
-        one = slice(index, index + 1)
-        layout = batch.layout
-        if layout.types is not None:
-            layout = type(layout)(layout.positions, layout.types[one])
-        rows = attention_rows(arithmetic.plain(x)[one], visit.block.attention, layout)
-        p = torch.cat([block for _, block in rows], dim=2)
-        entropies.append(attention_entropy(p))
-        seconds.append(second_eigenvalue(p))
+    rows = attention_rows(arithmetic.plain(x), visit.block.attention, batch.layout)
+    p = torch.cat([block for _, block in rows], dim=2)
     return {
-        "attention_entropy": torch.cat(entropies).cpu().numpy(),
-        "attention_lambda2": torch.cat(seconds).cpu().numpy(),
+        "attention_entropy": attention_entropy(p).cpu().numpy(),
+        "attention_lambda2": second_eigenvalue(p).cpu().numpy(),
     }
 
 

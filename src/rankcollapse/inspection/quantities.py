@@ -1,4 +1,4 @@
-"""What `inspect` measures: each quantity with its name, unit, definition and group, in one table."""
+"""What `inspect` measures, in one table: name, unit, definition and group of each quantity."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,7 +30,8 @@ QUANTITIES: tuple[Quantity, ...] = (
         "residual",
         "relative residual (composite norm)",
         "1",
-        f"‖res(X)‖₁,∞ / ‖X‖₁,∞ with res(X) = X − 1x̄ᵀ, x̄ the token mean, ‖·‖₁,∞ = √(‖·‖₁‖·‖∞), {_OVER}",
+        f"‖res(X)‖₁,∞ / ‖X‖₁,∞ with res(X) = X − 1x̄ᵀ, x̄ the token mean, "
+        f"‖·‖₁,∞ = √(‖·‖₁‖·‖∞), {_OVER}",
     ),
     Quantity(
         "log10_relative_residual",
@@ -131,7 +132,7 @@ _DIRECT: dict[str, Callable[[TokenMatrix], Float[Tensor, " batch"]]] = {
 
 
 def measure(x: TokenMatrix, groups: tuple[str, ...]) -> dict[str, Float[Tensor, " batch"]]:
-    """All quantities of `groups` for the samples of one batch. The relative residual always comes."""
+    """All quantities of `groups` for the samples of one batch, and always the residual's."""
     wanted = {q.name for q in QUANTITIES if q.group in (*groups, "residual")}
     result = {name: function(x) for name, function in _DIRECT.items() if name in wanted}
     if "spectrum" in groups:

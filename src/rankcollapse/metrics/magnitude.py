@@ -8,7 +8,7 @@ from rankcollapse.metrics.tokens import TokenMatrix
 
 
 def largest_token_ratio(x: TokenMatrix) -> Float[Tensor, " batch"]:
-    """max_i ‖x_i‖₂ / median_i ‖x_i‖₂ per sample: massive activations show as ratios of tens or more.
+    """max_i ‖x_i‖₂ / median_i ‖x_i‖₂ per sample; massive activations show as tens or more.
 
     The median of an even number of tokens is the mean of the two in the middle.
 

@@ -21,14 +21,13 @@ def composite_norm(x: Float[Tensor, "batch token width"]) -> Float[Tensor, " bat
     >>> composite_norm(torch.tensor([[[3.0, 0.0], [0.0, 4.0]]]))
     tensor([4.])
     """
-    columns = torch.linalg.vector_norm(x, ord=1, dim=1).amax(-1)
-    rows = torch.linalg.vector_norm(x, ord=1, dim=2).amax(-1)
-    return columns.sqrt() * rows.sqrt()
+    size = x.abs()
+    return size.sum(1).amax(-1).sqrt() * size.sum(2).amax(-1).sqrt()
 
 
 def frobenius_norm(x: Float[Tensor, "batch token width"]) -> Float[Tensor, " batch"]:
     """‖X‖_F = √Σ x_ij², per sample."""
-    return torch.linalg.vector_norm(x, dim=(1, 2))
+    return torch.linalg.vector_norm(torch.linalg.vector_norm(x, dim=2), dim=1)
 
 
 def absolute_residual(x: TokenMatrix) -> Float[Tensor, " batch"]:
@@ -41,8 +40,7 @@ def log10_relative_residual(x: TokenMatrix) -> Float[Tensor, " batch"]:
 
     −inf where all counted tokens are equal to the last bit, NaN where X is zero or not finite.
     """
-    ratio = composite_norm(x.residual) / composite_norm(x.values)
-    return ratio.log10() + (x.residual_exponent - x.exponent) * math.log10(2)
+    return _ratio(x).log10() + (x.residual_exponent - x.exponent) * math.log10(2)
 
 
 def relative_residual(x: TokenMatrix) -> Float[Tensor, " batch"]:
@@ -54,11 +52,14 @@ def relative_residual(x: TokenMatrix) -> Float[Tensor, " batch"]:
     >>> relative_residual(TokenMatrix.of(x))
     tensor([1.], dtype=torch.float64)
     """
-    ratio = composite_norm(x.residual) / composite_norm(x.values)
-    return ratio * torch.exp2(x.residual_exponent - x.exponent)
+    return _ratio(x) * torch.exp2(x.residual_exponent - x.exponent)
 
 
 def relative_residual_frobenius(x: TokenMatrix) -> Float[Tensor, " batch"]:
-    """‖res(X)‖_F / ‖X‖_F per sample: the share of the tokens' energy that differs between tokens."""
+    """‖res(X)‖_F / ‖X‖_F per sample; its square is the share of energy that tokens do not share."""
     ratio = frobenius_norm(x.residual) / frobenius_norm(x.values)
     return ratio * torch.exp2(x.residual_exponent - x.exponent)
+
+
+def _ratio(x: TokenMatrix) -> Float[Tensor, " batch"]:
+    return composite_norm(x.residual) / composite_norm(x.values)

@@ -18,7 +18,7 @@ def token_cosine(x: TokenMatrix) -> Float[Tensor, " batch"]:
     """
     norms = torch.linalg.vector_norm(x.values, dim=-1)
     weights = torch.where(norms > 0, 1 / norms, 0.0)
-    total = torch.einsum("btw,bt->bw", x.values, weights)
+    total = (weights.unsqueeze(1) @ x.values).squeeze(1)
     units = (norms > 0).sum(1)
     pairs = x.count * (x.count - 1)
     return (total.square().sum(-1) - units) / pairs

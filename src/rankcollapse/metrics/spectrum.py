@@ -11,17 +11,13 @@ from torch import Tensor
 def singular_values(x: Float[Tensor, "batch token width"]) -> Float[Tensor, "batch rank"]:
     """Singular values of each sample, in descending order; NaN where a sample is not finite.
 
-    Taken from the eigenvalues of the smaller Gram matrix where that is as good as the matrix itself,
-    that is where the smallest is above 1e-5 of the largest; from the singular value decomposition
-    otherwise, since squaring would drown the small ones.
+    Those of the triangular factor of a QR decomposition, which are the same and cheaper to take
+    than those of the wide matrix; squaring into a Gram matrix would drown the small ones.
     """
     finite = torch.isfinite(x).flatten(1).all(1)
     safe = torch.where(finite.view(-1, 1, 1), x, 0.0)
-    gram = safe @ safe.mT if x.shape[1] <= x.shape[2] else safe.mT @ safe
-    values = torch.linalg.eigvalsh(gram).flip(-1).clamp(min=0).sqrt()
-    doubtful = ~(values[:, -1] > 1e-5 * values[:, 0])
-    if bool(doubtful.any()):
-        values[doubtful] = torch.linalg.svdvals(safe[doubtful])
+    tall = safe.mT if x.shape[1] <= x.shape[2] else safe
+    values = torch.linalg.svdvals(torch.linalg.qr(tall, mode="r").R)
     return torch.where(finite.unsqueeze(-1), values, torch.nan)
 
 

@@ -1,7 +1,7 @@
-"""The matrix that every metric looks at: n tokens as rows, its residual beside it, both in float64.
+"""What every metric looks at: n tokens as rows and their residual, both in float64.
 
-Costs two float64 copies of the state. Values and residual each carry a power of two of their own, so
-that squares neither overflow nor vanish and a residual far below the values keeps all its digits.
+Costs two float64 copies of the state. Values and residual each carry a power of two of their own,
+so that squares neither overflow nor vanish and a residual far below the values keeps its digits.
 """
 
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class TokenMatrix:
     def of(
         cls, x: Float[Tensor, "batch token width"], mask: Bool[Tensor, "batch token"] | None = None
     ) -> "TokenMatrix":
-        """Centres `x` in float64, whatever its dtype; `mask` says which tokens count (default: all)."""
+        """Centres `x` in float64, whatever its dtype; `mask` says which tokens count."""
         values, exponent = rescaled(x.double(), mask)
         count = x.shape[1] if mask is None else mask.sum(1).view(-1, 1, 1)
         residual, shift = rescaled(values - values.sum(1, keepdim=True) / count, mask)
@@ -47,9 +47,12 @@ class TokenMatrix:
 def rescaled(
     x: Float[Tensor, "batch token width"], mask: Bool[Tensor, "batch token"] | None
 ) -> tuple[Float[Tensor, "batch token width"], Float[Tensor, " batch"]]:
-    """Each sample divided by the power of two just above its largest entry; uncounted rows are zero."""
+    """Uncounted rows set to zero, and samples of extreme size divided by a power of two."""
     if mask is not None:
         x = torch.where(mask.unsqueeze(-1), x, 0.0)
-    largest = torch.linalg.vector_norm(x, ord=float("inf"), dim=(1, 2))
-    exponent = torch.frexp(largest).exponent.clamp(min=-1000).double()  # 2^1074 is no float64
+    largest = torch.maximum(x.amax((1, 2)), -x.amin((1, 2)))
+    exponent = torch.frexp(largest).exponent.double()
+    if bool((exponent.abs() < 300).all()):  # the usual case needs no scale, and no copy
+        return x, torch.zeros_like(exponent)
+    exponent = exponent.clamp(min=-1000)  # 2^1074 is no float64
     return x * torch.exp2(-exponent).view(-1, 1, 1), exponent

@@ -1,4 +1,4 @@
-"""The arithmetic of ordinary floating point: what the model computes. Cost: the forward pass itself."""
+"""Ordinary floating point: what the model computes. Cost: the forward pass itself."""
 
 import torch
 from jaxtyping import Bool, Float

@@ -1,4 +1,4 @@
-"""Attention on ordinary tensors: fused where there is nothing to add to the scores, by rows otherwise.
+"""Attention on ordinary tensors: fused where nothing is added to the scores, else by rows.
 
 Memory: the fused path holds no n × n matrix; the other holds one block of query rows of P, at most
 about 32 MiB of it, whatever n is.

@@ -1,8 +1,8 @@
 """The one forward pass, written in terms of the few operations a residual stream undergoes.
 
-An `Arithmetic` says what those operations mean: on plain tensors, on a shared row and a residual, on
-one tensor per path length. The pass is layer-major: every variant and batch goes through block l
-before block l + 1 is read, so each block's weights are read once and memory does not grow with depth.
+An `Arithmetic` says what those operations mean: on plain tensors, on a shared row and a residual,
+on one tensor per path length. The pass is layer-major: every variant and batch goes through block
+l before block l + 1 is read, so each block is read once and memory does not grow with depth.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -90,7 +90,7 @@ def sweep(
     variants: Sequence[Variant],
     arithmetic: Arithmetic[S],
 ) -> Iterator[Visit[S]]:
-    """Takes every variant of every batch through the blocks, yielding each state as it is reached."""
+    """Takes every variant of every batch through the blocks, yielding each state when reached."""
     entering = [arithmetic.enter(x) for x in states]
     streams = [list(entering) for _ in variants]
     del entering

@@ -1,7 +1,7 @@
-"""The one model: an embedding, a sequence of blocks, perhaps a final norm. Immutable; never trained.
+"""The one model: an embedding, a sequence of blocks, perhaps a final norm.
 
-`blocks` may be a plain list or read each block from disk when indexed, so that only the block in use
-is in memory.
+`blocks` may be a plain list, or read each block from disk when indexed, so that only the block in
+use is in memory.
 """
 
 from collections.abc import Callable, Sequence
@@ -40,7 +40,7 @@ class Architecture:
 
 @dataclass(frozen=True)
 class Embedding:
-    """norm(tokens[id] + positions[p] + types[t]), projected to the width where the family does so."""
+    """norm(tokens[id] + positions[p] + types[t]), projected to the width where a family does so."""
 
     tokens: Float[Tensor, "vocabulary size"]
     positions: Float[Tensor, "position size"] | None = None
@@ -70,7 +70,7 @@ class Embedding:
 
 @dataclass(frozen=True)
 class Transformer:
-    """A transformer as this package sees it, made by `rankcollapse.load` or from blocks of your own.
+    """A transformer as this package sees it, made by `load` or from blocks of your own.
 
     Attributes:
         name: What the user called it: a hub id, a folder, a class.

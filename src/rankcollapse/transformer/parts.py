@@ -1,4 +1,4 @@
-"""The weights of one block, named by what they do. Families fill these in; nothing here computes a pass.
+"""The weights of one block, named by what they do; families fill these in.
 
 Costs nothing: tensors are held as they come, views of a checkpoint included.
 """
@@ -42,7 +42,7 @@ class Linear:
 
 @dataclass(frozen=True)
 class Norm:
-    """LayerNorm, (x − mean) / √(var + eps) · weight + bias, or RMSNorm, x / √(mean x² + eps) · weight."""
+    """LayerNorm (x − mean)/√(var + eps) · weight + bias, or RMSNorm x/√(mean x² + eps) · weight."""
 
     kind: Literal["layer", "rms"]
     eps: float
@@ -58,10 +58,10 @@ class Norm:
 
 @dataclass(frozen=True)
 class Attention:
-    """Σ_h P_h X W_V,h W_O,h + bias, with P_h = softmax(scale · Q_h K_hᵀ + Σ terms) (docs/theory.md §1).
+    """Σ_h P_h X W_V,h W_O,h + bias, P_h = softmax(scale (Q_h K_hᵀ + Σ terms)): docs/theory.md §1.
 
     Attributes:
-        query: Maps the width to heads × head size. Likewise `key`, `value` to key_heads × head size.
+        query: Maps the width to heads × head size; `key` and `value` to key_heads × head size.
         output: Maps heads × head size back to the width.
         heads: Number of query heads H.
         key_heads: Number of key and value heads; each serves heads / key_heads queries.
@@ -103,7 +103,7 @@ class MLP:
 
 @dataclass(frozen=True)
 class Block:
-    """An attention sub-layer, then an MLP sub-layer; `placement` says on which side their norms sit.
+    """An attention sub-layer, then an MLP sub-layer; `placement` says where their norms sit.
 
     With "post": a = N₁(x + A(x)), y = N₂(a + M(a)). With "pre": a = x + A(N₁ x), y = a + M(N₂ a).
     """

@@ -80,7 +80,7 @@ class RelativePositions:
 
 @dataclass(frozen=True)
 class Segments:
-    """XLNet's (q_i + offset)ᵀ e_s, s = 0 where i and j are of one segment and 1 where they are not."""
+    """XLNet's (q_i + offset)ᵀ e_s, s = 0 where i and j share a segment and 1 where they do not."""
 
     embedding: Float[Tensor, "2 head size"]
     offset: Float[Tensor, "head size"]

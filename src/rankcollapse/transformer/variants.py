@@ -1,4 +1,4 @@
-"""Which parts of every block are switched off, under one meaning in all families (docs/variants.md).
+"""Which parts of every block are off, under one meaning in all families (docs/variants.md).
 
 A variant is a value passed to the forward pass; no model is edited.
 """

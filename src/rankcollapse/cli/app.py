@@ -1,0 +1,55 @@
+"""The `rankcollapse` command: its subcommands and `--version`.
+
+Only typer is imported here, and the rest of the package inside the subcommands, so that `--help`
+and `--version` answer without waiting for PyTorch.
+"""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from rankcollapse.cli.failures import INTERRUPTED
+from rankcollapse.cli.families import families
+from rankcollapse.cli.inspect import inspect
+
+app = typer.Typer(
+    name="rankcollapse",
+    help="Measure how fast a transformer's tokens become the same vector, and what prevents it.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    # The commands turn failures into one line each; --debug shows the plain traceback.
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(inspect)
+app.command()(families)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"rankcollapse {version('rankcollapse')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version.", callback=_print_version, is_eager=True
+        ),
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Runs the command line and exits with its code: 0, 1 (our failure), 2 (bad input) or 130."""
+    try:
+        app()
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)

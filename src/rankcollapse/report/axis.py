@@ -1,0 +1,81 @@
+"""Where an axis is ticked and what the ticks say.
+
+A logarithmic quantity is drawn as its log10 on a linear axis, because 1e-900 is no float: the
+ticks sit at the log10 of round numbers and are labelled with these, as decimals or powers of ten.
+"""
+
+import math
+from dataclasses import dataclass
+
+from rankcollapse.report.numbers import decade
+
+
+@dataclass(frozen=True)
+class Ticks:
+    """Positions along an axis with the text at each."""
+
+    values: list[float]
+    labels: list[str]
+
+    def label_expression(self) -> str:
+        """Return the Vega expression that labels these ticks, whatever is asked of others."""
+        pairs = zip(self.values, self.labels, strict=True)
+        cases = "".join(f"abs(datum.value - ({v!r})) < 1e-9 ? '{text}' : " for v, text in pairs)
+        return f"{cases}''"
+
+
+def log_ticks(low: float, high: float) -> Ticks:
+    """Return ticks for log10 values from `low` to `high`.
+
+    Less than a decade gets evenly spaced numbers, less than three the 1-2-5 series, more the
+    powers of ten at a round distance.
+    """
+    span = high - low
+    if span < 1:
+        return _even(low, high)
+    if span < 3:
+        return _one_two_five(low, high)
+    step = max(1, round_step(span / 8))
+    values = range(math.ceil(low / step) * step, math.floor(high / step) * step + 1, step)
+    return Ticks([float(v) for v in values], [decade(v) for v in values])
+
+
+def layer_ticks(layers: int, most: int = 13) -> list[int]:
+    """Return at most about `most` layers to tick, the first and the last among them."""
+    step = max(1, round_step(layers / (most - 1)))
+    ticks = list(range(0, layers + 1, step))
+    if ticks[-1] != layers:
+        if layers - ticks[-1] < 0.6 * step and len(ticks) > 1:
+            ticks.pop()
+        ticks.append(layers)
+    return ticks
+
+
+def round_step(at_least: float) -> int:
+    """Return the smallest of 1, 2, 5, 10, 20, 50, ... that is not below `at_least`."""
+    size = 1
+    while True:
+        for factor in (1, 2, 5):
+            if factor * size >= at_least:
+                return factor * size
+        size *= 10
+
+
+def _even(low: float, high: float) -> Ticks:
+    smallest, largest = 10.0**low, 10.0**high
+    rough = (largest - smallest) / 5
+    size = 10.0 ** math.floor(math.log10(rough))
+    step = next(f * size for f in (1, 2, 5, 10) if f * size >= rough)
+    first, last = math.ceil(smallest / step), math.floor(largest / step)
+    numbers = [k * step for k in range(max(first, 1), last + 1)]
+    return Ticks([math.log10(n) for n in numbers], [f"{n:.4g}" for n in numbers])
+
+
+def _one_two_five(low: float, high: float) -> Ticks:
+    numbers = [
+        factor * 10.0**exponent
+        for exponent in range(math.floor(low), math.ceil(high) + 1)
+        for factor in (1, 2, 5)
+    ]
+    inside = [n for n in numbers if low - 1e-9 <= math.log10(n) <= high + 1e-9]
+    return Ticks([math.log10(n) for n in inside], [f"{n:.3g}" for n in inside])

@@ -1,0 +1,197 @@
+"""The report as one HTML file that needs no network: sentences, charts, tables, definitions.
+
+The charting library travels in the file. Colours are custom properties of the page, so charts
+follow a change between the light and the dark scheme without being drawn again.
+"""
+
+import json
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import altair as alt
+import jinja2
+import vl_convert
+import xarray as xr
+from markupsafe import Markup, escape
+
+from rankcollapse.report.chart import chart
+from rankcollapse.report.curves import MEASURES, cell
+from rankcollapse.report.findings import findings
+from rankcollapse.report.metadata import (
+    listing,
+    metadata,
+    model_name,
+    part_names,
+    switched_off,
+)
+from rankcollapse.report.numbers import number
+from rankcollapse.report.style import DARK, LIGHT, PAGE, css_variables, look
+from rankcollapse.report.summary import FINAL_NORM, is_marked, per_state_variables, summarize
+
+HEIGHTS = {"relative_residual": 380}
+OTHER_HEIGHT = 250
+
+# Restated in the page for a reader who saves or forwards it: it may load nothing.
+POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; "
+    "style-src 'unsafe-inline'; img-src data: blob:"
+)
+
+_NUMBER = re.compile(r"\d[\d.]*(?:e|\^)[-+]?[\d.]*\d")
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One chart with its table: the variable, its name and definition, cells by layer."""
+
+    variable: str
+    title: str
+    definition: str
+    samples: int
+    rows: list[tuple[str, list[tuple[str, bool]]]]
+
+    @property
+    def has_floor(self) -> bool:
+        """Return whether any cell is at the rounding floor."""
+        return any(marked for _, cells in self.rows for _, marked in cells)
+
+    @property
+    def has_powers(self) -> bool:
+        """Return whether any cell is a power of ten with a deviation in its exponent."""
+        return any(text.startswith("10^") for _, cells in self.rows for text, _ in cells)
+
+
+def page(dataset: xr.Dataset) -> str:
+    """Return the report as a self-contained HTML document.
+
+    Args:
+        dataset: what `rankcollapse.inspect` returns.
+
+    Returns:
+        HTML that opens without a network, in which everything from the data set is escaped.
+    """
+    figures = [_figure(dataset, m.variable, m.title) for m in _measures(dataset)]
+    specs = {}
+    for figure in figures:
+        height = HEIGHTS.get(figure.variable, OTHER_HEIGHT)
+        drawn = chart(
+            dataset, figure.variable, theme=PAGE, width="container", height=height, title=False
+        )
+        specs[figure.variable] = drawn.to_dict()
+    variants = look([str(name) for name in dataset["variant"].values])
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("rankcollapse.report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("report.html.j2").render(
+        policy=POLICY,
+        model=model_name(dataset),
+        facts=_facts(dataset),
+        findings=[_unbroken(sentence) for sentence in findings(dataset)],
+        figures=figures,
+        variants=[_variant(dataset, name, n) for name, n in variants.items()],
+        definitions=_definitions(dataset),
+        metadata=_metadata(dataset),
+        specs=_script_json(specs),
+        library=_library(),
+        light=css_variables(LIGHT),
+        dark=css_variables(DARK),
+    )
+
+
+def _measures(dataset: xr.Dataset) -> list[Any]:
+    return [m for m in MEASURES if m.variable in per_state_variables(dataset)]
+
+
+def _figure(dataset: xr.Dataset, variable: str, title: str) -> Figure:
+    rows: dict[str, list[tuple[str, bool]]] = {}
+    for row in summarize(dataset, variable).to_dict("records"):
+        label = "after final norm" if row["layer"] == FINAL_NORM else row["layer"]
+        rows.setdefault(label, []).append((cell(row), is_marked(row)))
+    definition = str(dataset[variable].attrs.get("definition", ""))
+    return Figure(variable, title, definition, dataset.sizes["sample"], list(rows.items()))
+
+
+def _variant(dataset: xr.Dataset, name: str, look_number: int) -> dict[str, Any]:
+    off = switched_off(dataset, name)
+    entry = metadata(dataset).get("variants", {}).get(name, {})
+    parts = f"without {listing(part_names(off))}" if off else "everything on"
+    return {
+        "name": name,
+        "colour": f"var(--variant-{look_number % len(PAGE.palette)})",
+        "parts": "" if off is None else parts,
+        "formula": entry.get("formula", ""),
+    }
+
+
+def _facts(dataset: xr.Dataset) -> list[str]:
+    """Return what a reader must know of the run before the first number, in short pieces."""
+    run = metadata(dataset)
+    facts = []
+    if run.get("layers"):
+        facts.append(
+            f"{run['layers']} layers of width {run.get('width')}, {run.get('heads')} heads"
+        )
+    if run.get("init") == "random":
+        facts.append(f"random initialisation, seed {run.get('seed')}")
+    elif run.get("init"):
+        facts.append(f"{run['init']} weights")
+    count = dataset.sizes["sample"]
+    low, high = run.get("tokens_min"), run.get("tokens_max")
+    length = "" if low is None else f" of {low if low == high else f'{low} to {high}'} tokens"
+    facts.append(f"{count} text{'s' if count != 1 else ''}{length}")
+    if run.get("dtype"):
+        facts.append(f"{run['dtype']}, {run.get('arithmetic', 'dense')} arithmetic")
+    return facts
+
+
+def _definitions(dataset: xr.Dataset) -> list[tuple[str, str]]:
+    """Return name with unit and definition of every variable that has a definition, once each."""
+    found = []
+    for name, array in dataset.data_vars.items():
+        definition = array.attrs.get("definition")
+        if definition and not str(name).endswith("_after_final_norm"):
+            unit = str(array.attrs.get("units", "1"))
+            title = str(array.attrs.get("long_name", name))
+            title = title[:1].upper() + title[1:] + ("" if unit == "1" else f", {unit}")
+            found.append((title, str(definition)))
+    return found
+
+
+def _metadata(dataset: xr.Dataset) -> list[tuple[str, str]]:
+    return [
+        (key.replace("_", " "), _plain(value))
+        for key, value in metadata(dataset).items()
+        if key != "variants" and value is not None
+    ]
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {text}" for key, text in value.items())
+    return number(value) if isinstance(value, float) else str(value)
+
+
+def _unbroken(sentence: str) -> Markup:
+    """Return an escaped sentence in which no line ends within a number such as 2.4e-06."""
+    return Markup(_NUMBER.sub(r'<span class="number">\g<0></span>', str(escape(sentence))))
+
+
+def _script_json(value: object) -> str:
+    """Return JSON that cannot end or open anything inside a script element."""
+    text = json.dumps(value, ensure_ascii=True, allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+@cache
+def _library() -> str:
+    version = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
+    bundle = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", version)
+    return bundle.replace("</script", "<\\/script").replace("<!--", "<\\!--")

@@ -1,0 +1,29 @@
+"""Charts as SVG and PNG files.
+
+Powers of ten get true raised digits: the superscript characters that serve a browser are missing
+from many of the fonts that pictures are drawn with.
+"""
+
+import re
+
+import altair as alt
+import vl_convert
+
+from rankcollapse.report.numbers import plain_digits
+
+PNG_SCALE = 2.0
+
+_POWER = re.compile(r">10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)<")
+_RAISED = r'>10<tspan dy="-0.42em" font-size="75%">{}</tspan><'
+
+
+def svg(drawing: alt.LayerChart) -> str:
+    """Return the chart as an SVG document."""
+    version = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
+    text = vl_convert.vegalite_to_svg(drawing.to_dict(), vl_version=version)
+    return _POWER.sub(lambda found: _RAISED.format(plain_digits(found[1])), text)
+
+
+def png(drawing: alt.LayerChart) -> bytes:
+    """Return the chart as a PNG image of twice its size in pixels."""
+    return vl_convert.svg_to_png(svg(drawing), scale=PNG_SCALE)
