@@ -9,18 +9,20 @@ The work: BERT-base at random initialisation, 32 samples × 128 tokens, four var
 - bare: the same four forwards and nothing else, the limit for anything that runs them.
 
 Each way runs in a process of its own, in turn, `--rounds` times. Printed are medians and ratios of
-wall time (the second of two calls) and of peak memory beyond what was resident when the model and the
-inputs were in memory.
+wall time (the second of two calls) and of peak memory beyond what was resident when the model and
+the inputs were in memory. Linux only: the peak is read from /proc.
 
     python benchmarks/inspect.py [--rounds 5] [--json results.json]
 """
 
+import sys
+
+sys.path.pop(0)  # this folder would put inspect.py in place of the standard module of that name
+
 import argparse
 import json
-import resource
 import statistics
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -40,6 +42,7 @@ class NoSkip(nn.Module):
         self.dense, self.norm = output.dense, output.LayerNorm
 
     def forward(self, hidden_states: Tensor, input_tensor: Tensor) -> Tensor:
+        """The sub-layer with `input_tensor`, the skip connection, left out."""
         return self.norm(self.dense(hidden_states))
 
 
@@ -47,6 +50,7 @@ class Through(nn.Module):
     """In place of an MLP: hands on its input."""
 
     def forward(self, hidden_states: Tensor, input_tensor: Tensor | None = None) -> Tensor:
+        """The identity."""
         return hidden_states
 
 
@@ -90,15 +94,17 @@ def work(way: str, models: dict[str, Any], ids: Tensor) -> Callable[[], object]:
     return forwards
 
 
-def peak() -> float:
-    """Highest resident size of this process so far, MiB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+def resident(kind: str) -> float:
+    """Resident size of this process in MiB: "VmRSS" now, "VmHWM" at its highest since the reset."""
+    with open("/proc/self/status") as file:
+        line = next(line for line in file if line.startswith(kind))
+    return int(line.split()[1]) / 1024
 
 
-def resident() -> float:
-    """Resident size now, MiB."""
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * resource.getpagesize() / 2**20
+def reset_peak() -> None:
+    """Makes "VmHWM" start again from what is resident now."""
+    with open("/proc/self/clear_refs", "w") as file:
+        file.write("5")
 
 
 def child(way: str) -> None:
@@ -117,9 +123,10 @@ def child(way: str) -> None:
                 ours.data = theirs.data
             models[variant] = cut(other, variant)
     run = work(way, models, ids)
-    before = resident()
+    reset_peak()
+    before = resident("VmRSS")
     run()
-    memory = peak() - before
+    memory = resident("VmHWM") - before
     start = time.perf_counter()
     run()
     print(json.dumps({"seconds": time.perf_counter() - start, "mib": memory}))

@@ -64,6 +64,14 @@ class TestPrinted:
         assert "(bert, random weights, seed 5)" in head
         assert "1 sample × 6 tokens (at most the first 6 of each)" in head
 
+    def test_a_terminal_sees_progress_on_standard_error(self, run, model, text, monkeypatch):
+        monkeypatch.setenv("FORCE_COLOR", "1")
+        result = run("inspect", model, "--text", text, "--json")
+        assert json.loads(result.stdout)["metadata"]["samples"] == 3
+        assert f"loading {model}" in result.stderr
+        assert "measuring" in result.stderr
+        assert "100%" in result.stderr
+
     def test_without_text_the_biographies_are_measured(self, run, model):
         result = run("inspect", model, "--tokens", 20, "--metrics", "residual")
         assert result.exit_code == 0

@@ -1,9 +1,9 @@
 """BERT-base at random initialisation against the published Figure 2 (tests/data/README.md).
 
-The tolerance is the seed-to-seed spread: at every layer the range of five seeds, widened by a factor
-of 2 where the published value is below 0.05 and by 0.12 elsewhere, has to hold the published value. At
-the rounding floor both only have to be there. The published curve is of one unknown seed, on other
-biographies and the cased vocabulary.
+The tolerance is the seed-to-seed spread: at every layer the range of five seeds, widened by a
+factor of 2 where the published value is below 0.05 and by 0.12 elsewhere, has to hold the published
+value. At the rounding floor both only have to be there. The published curve is of one unknown seed,
+on other biographies and the cased vocabulary.
 """
 
 import csv

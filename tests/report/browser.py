@@ -25,7 +25,7 @@ class Browser:
 
     def __init__(self, profile: Path) -> None:
         """Start Chromium with a profile of its own in the folder `profile`."""
-        found = next(filter(None, map(shutil.which, NAMES)), None)
+        found = next(filter(None, (shutil.which(name) for name in NAMES)), None)
         if found is None:
             raise AssertionError(
                 "This test opens the page in Chromium, which is not on this machine; install it "

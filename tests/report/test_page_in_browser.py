@@ -126,6 +126,14 @@ def test_legends_keep_clear_of_the_text_above_when_the_window_changes(
         assert browser.complaints == []
 
 
+def test_a_machine_without_a_browser_is_told_how_to_get_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    with pytest.raises(AssertionError, match="apt-get install -y chromium"):
+        Browser(tmp_path)
+
+
 def test_a_request_and_an_error_would_be_noticed(browser: Browser, tmp_path: Path):
     bad = tmp_path / "bad.html"
     bad.write_text("<img src='http://127.0.0.1:9/x.png'><script>console.error('no')</script>")

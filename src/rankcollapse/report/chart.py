@@ -93,7 +93,9 @@ def _heading(dataset: xr.Dataset, measure: Measure, theme: Theme) -> alt.TitlePa
 def _configured(picture: alt.LayerChart, theme: Theme) -> alt.LayerChart:
     return (
         picture.configure(
-            background=theme.surface, font=theme.font, padding=10 if theme is not PAGE else 0
+            background=theme.surface,
+            font=theme.font,
+            padding={"left": 0, "right": 0, "top": 4, "bottom": 0} if theme is PAGE else 10,
         )
         .configure_view(stroke=None)
         .configure_axis(

@@ -25,7 +25,7 @@ class Drawing:
         numbers = look(variants)
         colours = [theme.palette[n % len(theme.palette)] for n in numbers.values()]
         shapes = [SHAPES[n % len(SHAPES)] for n in numbers.values()]
-        entries = [7.2 * len(name) + 42 for name in variants]
+        entries = [6.7 * len(name) + 38 for name in variants]
         in_a_row = f"width > {sum(entries)} ? {len(variants)}"
         legend = alt.Legend(
             title=None,
@@ -66,8 +66,9 @@ class Drawing:
             layer=[
                 *([self._ground()] if has_after else []),
                 self._band(),
-                *self._floors(),
+                *self._floor_rules(),
                 self._line(),
+                *self._floor_labels(),
                 *([self._bar()] if has_after else []),
                 self._points(),
                 self._targets(),
@@ -147,19 +148,27 @@ class Drawing:
     def _faded(self) -> Any:
         return alt.condition(self.isolate, alt.value(1), alt.value(0.12))
 
-    def _floors(self) -> list[alt.Chart]:
-        if not self.drawn.floors:
-            return []
-        end = float(self.drawn.last_layer)
-        values = [{"y": y, "label": label, "position": end} for y, label in self.drawn.floors]
-        base = alt.Chart(alt.InlineData(values=values)).encode(y=self.y)
-        rule = base.mark_rule(
+    def _floor_rules(self) -> list[alt.Chart]:
+        rule = self._floors().mark_rule(
             strokeDash=[5, 4], strokeWidth=1.25, color=self.theme.muted, aria=False
         )
-        text = base.mark_text(
-            align="right", baseline="bottom", dy=-4, fontSize=11, color=self.theme.muted
-        ).encode(x=self.x, text="label:N")
-        return [rule, text]
+        return [rule] if self.drawn.floors else []
+
+    def _floor_labels(self) -> list[alt.Chart]:
+        """Return the labels over the lines that cross them, with a rim in the ground's colour."""
+        place = {"align": "right", "baseline": "bottom", "dy": -4, "fontSize": 11}
+        surface, text = self.theme.surface, self.theme.muted
+        rim = {"stroke": surface, "strokeWidth": 4, "strokeJoin": "round", "aria": False}
+        labels = [
+            self._floors().mark_text(**place, **rim, color=surface),
+            self._floors().mark_text(**place, color=text),
+        ]
+        return [x.encode(x=self.x, text="label:N") for x in labels] if self.drawn.floors else []
+
+    def _floors(self) -> alt.Chart:
+        end = float(self.drawn.last_layer)
+        values = [{"y": y, "label": label, "position": end} for y, label in self.drawn.floors]
+        return alt.Chart(alt.InlineData(values=values)).encode(y=self.y)
 
     def _ground(self) -> alt.Chart:
         """Return the ground that sets the state after the final norm off from the layers."""
