@@ -11,9 +11,10 @@ import torch
 
 import rankcollapse
 
-MODULES = sorted(
-    info.name for info in pkgutil.walk_packages(rankcollapse.__path__, "rankcollapse.")
-) + ["rankcollapse"]
+MODULES = [
+    "rankcollapse",
+    *(info.name for info in pkgutil.walk_packages(rankcollapse.__path__, "rankcollapse.")),
+]
 
 
 def documented(path: Path) -> list[tuple[str, str]]:

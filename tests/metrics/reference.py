@@ -4,6 +4,7 @@ Nothing here is shared with the package; sums over pairs are double loops.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import mpmath as mp
 import numpy as np
@@ -13,33 +14,36 @@ from torch import Tensor
 
 mp.mp.dps = 60
 
+Rows = list[list[Any]]
+"""Numbers of 60 digits, whose type mpmath makes at run time."""
 
-def exact(x: Tensor) -> list[list[mp.mpf]]:
+
+def exact(x: Tensor) -> Rows:
     """One sample, entry by entry, without rounding."""
     return [[mp.mpf(float(v)) for v in row] for row in x]
 
 
-def exact_residual(x: list[list[mp.mpf]]) -> list[list[mp.mpf]]:
+def exact_residual(x: Rows) -> Rows:
     mean = [mp.fsum(column) / len(x) for column in zip(*x, strict=True)]
     return [[v - m for v, m in zip(row, mean, strict=True)] for row in x]
 
 
-def exact_composite(x: list[list[mp.mpf]]) -> mp.mpf:
+def exact_composite(x: Rows) -> Any:
     columns = max(mp.fsum(map(abs, column)) for column in zip(*x, strict=True))
     rows = max(mp.fsum(map(abs, row)) for row in x)
     return mp.sqrt(columns * rows)
 
 
-def exact_frobenius(x: list[list[mp.mpf]]) -> mp.mpf:
+def exact_frobenius(x: Rows) -> Any:
     return mp.sqrt(mp.fsum(v * v for row in x for v in row))
 
 
-def exact_relative(x: Tensor) -> mp.mpf:
+def exact_relative(x: Tensor) -> Any:
     values = exact(x)
     return exact_composite(exact_residual(values)) / exact_composite(values)
 
 
-def exact_cosine(x: Tensor) -> mp.mpf:
+def exact_cosine(x: Tensor) -> Any:
     rows = exact(x)
     norms = [exact_frobenius([row]) for row in rows]
     total, pairs = mp.mpf(0), 0
@@ -53,7 +57,7 @@ def exact_cosine(x: Tensor) -> mp.mpf:
     return total / pairs
 
 
-def exact_largest_ratio(x: Tensor) -> mp.mpf:
+def exact_largest_ratio(x: Tensor) -> Any:
     norms = sorted(exact_frobenius([row]) for row in exact(x))
     middle = len(norms) // 2
     median = norms[middle] if len(norms) % 2 else (norms[middle - 1] + norms[middle]) / 2
@@ -81,7 +85,7 @@ def everything(x: np.ndarray) -> dict[str, float]:
     cosines = [
         x[i] @ x[j] / (norms[i] * norms[j]) for i in range(len(x)) for j in range(len(x)) if i != j
     ]
-    values, residual_values = scipy.linalg.svdvals(x), scipy.linalg.svdvals(residual)
+    values, residual_values = (np.asarray(scipy.linalg.svdvals(m)) for m in (x, residual))
     relative = composite(residual) / composite(x)
     return {
         "relative_residual": relative,

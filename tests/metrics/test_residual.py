@@ -1,6 +1,7 @@
 """Norms and residuals against 60-digit arithmetic, and what the theory says about them."""
 
 import math
+from dataclasses import replace
 
 import mpmath as mp
 import numpy as np
@@ -132,7 +133,7 @@ def test_residual_of_neighbouring_floats_is_exact(steps):
 
 def test_log10_where_the_ratio_has_no_float():
     x = of(normal(1, 4, 3))
-    far = TokenMatrix(x.values, x.exponent, x.residual, x.residual_exponent - 5000, x.mask)
+    far = replace(x, residual_exponent=x.residual_exponent - 5000)
     expected = float(log10_relative_residual(x)) - 5000 * math.log10(2)
     assert float(log10_relative_residual(far)) == pytest.approx(expected, rel=1e-14)
     assert float(relative_residual(far)) == 0
@@ -140,7 +141,7 @@ def test_log10_where_the_ratio_has_no_float():
 
 
 @pytest.mark.parametrize("value", [1.0, -3.5, 0.1, 1e300, 1e-310])
-@pytest.mark.parametrize("tokens", [2, 4, 64])
+@pytest.mark.parametrize("tokens", [2, 4, 64, 100])
 def test_identical_tokens(value, tokens):
     x = torch.full((1, tokens, 3), value, dtype=torch.float64)
     assert float(relative_residual(of(x))) == 0
@@ -149,9 +150,14 @@ def test_identical_tokens(value, tokens):
     assert float(log10_relative_residual(of(x))) == -math.inf
 
 
-def test_identical_tokens_whose_mean_is_rounded_stay_at_rounding():
-    x = normal(1, 1, 50).expand(1, 7, 50)
-    assert float(relative_residual(of(x))) <= EPS
+@pytest.mark.parametrize("tokens", [3, 7, 128])
+def test_identical_tokens_of_any_numbers(tokens):
+    x = normal(1, 1, 50).expand(1, tokens, 50)
+    mask = torch.arange(tokens + 2) < tokens
+    padded = torch.cat([x, normal(1, 2, 50)], 1)
+    for matrix in (of(x), of(padded, mask[None])):
+        assert float(relative_residual(matrix)) == 0
+        assert float(log10_relative_residual(matrix)) == -math.inf
 
 
 def test_zero_and_not_finite_states_have_no_relative_residual():
@@ -188,20 +194,18 @@ def test_homogeneous(array, exponent, sign):
     x = torch.from_numpy(array)
     scaled = torch.ldexp(sign * x, torch.tensor(exponent))
     size, big = float(absolute_residual(of(x))), float(absolute_residual(of(scaled)))
-    if 1e-9 < size:
+    if size > 1e-9:
         assert big == pytest.approx(math.ldexp(size, exponent), rel=1e-13)
     if bool(x.any()):
         for metric in (relative_residual, relative_residual_frobenius):
             assert float(metric(of(scaled))) == pytest.approx(float(metric(of(x))), rel=1e-13)
 
 
-@given(Matrices, st.floats(-1e3, 1e3))
+@given(Matrices, Entry)
 def test_norms_are_homogeneous_and_positive(array, factor):
     x = torch.from_numpy(array)
     for norm in (composite_norm, frobenius_norm):
-        assert float(norm(factor * x)) == pytest.approx(
-            abs(factor) * float(norm(x)), rel=1e-12, abs=1e-300
-        )
+        assert float(norm(factor * x)) == pytest.approx(abs(factor) * float(norm(x)), rel=1e-12)
         assert (float(norm(x)) > 0) == bool(x.any())
 
 
@@ -256,7 +260,6 @@ def test_frobenius_ratio_is_at_most_one(array):
 
 def test_composite_norm_has_no_triangle_inequality():
     x = torch.tensor([[[1.0, 1.0], [0.0, 0.0]]], dtype=torch.float64)  # ‖·‖₁ = 1, ‖·‖∞ = 2
-    y = torch.tensor([[[0.0, 0.0], [1.0, 0.0], [1.0, 0.0]]], dtype=torch.float64)[:, :2]
     y = torch.tensor([[[1.0, 0.0], [1.0, 0.0]]], dtype=torch.float64)  # ‖·‖₁ = 2, ‖·‖∞ = 1
     total = float(composite_norm(x + y))  # ‖·‖₁ = 3, ‖·‖∞ = 3
     assert total == pytest.approx(3.0)
@@ -264,7 +267,7 @@ def test_composite_norm_has_no_triangle_inequality():
 
 
 def smallest_infinity_norm(x: np.ndarray) -> float:
-    """min over c of max_i Σ_j |x_ij − c_j|, as a linear program in (c, |x − c|, the maximum)."""
+    """Min over c of max_i Σ_j |x_ij − c_j|, as a linear program in (c, |x − c|, the maximum)."""
     n, d = x.shape
     sizes = d + n * d + 1
     cost = np.zeros(sizes)
@@ -286,7 +289,7 @@ def smallest_infinity_norm(x: np.ndarray) -> float:
 
 
 def smallest_one_norm(x: np.ndarray) -> float:
-    """min over c of max_j Σ_i |x_ij − c_j|: each column's median."""
+    """Min over c of max_j Σ_i |x_ij − c_j|: each column's median."""
     return float(np.abs(x - np.median(x, 0)).sum(0).max())
 
 

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from rankcollapse.errors import UnsupportedModelError
 from rankcollapse.families.tensors import Tensors
 from rankcollapse.transformer import Architecture, Block, Embedding, Norm
-from rankcollapse.transformer.parts import ACTIVATIONS
+from rankcollapse.transformer.activations import ACTIVATIONS
 
 
 class Family(ABC):

@@ -21,6 +21,7 @@ from rankcollapse.families.tensors import Tensors
 from rankcollapse.families.weights import StateDictWeights, open_folder
 from rankcollapse.transformer import Block, Transformer
 
+_VOCABULARIES = ("tokenizer.json", "vocab.*", "*.model", "*.tiktoken")
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
 
@@ -187,6 +188,10 @@ def _tokenizer(source: Any, name: str) -> Any:
     remedy = "pass token ids (a mapping with input_ids) or a tokenizer (--tokenizer FOLDER)"
     if source is None:
         raise TokenizerError(f"{name} comes without a tokenizer: {remedy}.")
+    folder = Path(source)
+    # Without a vocabulary, transformers makes an empty tokenizer and says nothing.
+    if folder.is_dir() and not any(p for files in _VOCABULARIES for p in folder.glob(files)):
+        raise TokenizerError(f"{folder} has no tokenizer's vocabulary: {remedy}.")
     try:
         return AutoTokenizer.from_pretrained(source, trust_remote_code=False)
     except Exception as error:  # each tokenizer class fails in its own way when files are missing

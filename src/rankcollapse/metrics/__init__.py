@@ -2,10 +2,9 @@
 
 from rankcollapse.metrics.attention import attention_entropy, second_eigenvalue
 from rankcollapse.metrics.magnitude import largest_token_ratio
+from rankcollapse.metrics.norms import composite_norm, frobenius_norm
 from rankcollapse.metrics.residual import (
     absolute_residual,
-    composite_norm,
-    frobenius_norm,
     log10_relative_residual,
     relative_residual,
     relative_residual_frobenius,

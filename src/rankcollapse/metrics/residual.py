@@ -9,30 +9,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from rankcollapse.metrics.norms import frobenius_norm
 from rankcollapse.metrics.tokens import TokenMatrix
-
-
-def composite_norm(x: Float[Tensor, "batch token width"]) -> Float[Tensor, " batch"]:
-    """The paper's composite norm ‖X‖₁,∞ = √(‖X‖₁ ‖X‖∞), per sample.
-
-    ‖X‖₁ is the largest column sum of |X| (a sum over tokens), ‖X‖∞ the largest row sum (a sum over
-    features). It is homogeneous and positive but obeys no triangle inequality (docs/theory.md §1).
-
-    >>> composite_norm(torch.tensor([[[3.0, 0.0], [0.0, 4.0]]]))
-    tensor([4.])
-    """
-    size = x.abs()
-    return size.sum(1).amax(-1).sqrt() * size.sum(2).amax(-1).sqrt()
-
-
-def frobenius_norm(x: Float[Tensor, "batch token width"]) -> Float[Tensor, " batch"]:
-    """‖X‖_F = √Σ x_ij², per sample."""
-    return torch.linalg.vector_norm(torch.linalg.vector_norm(x, dim=2), dim=1)
 
 
 def absolute_residual(x: TokenMatrix) -> Float[Tensor, " batch"]:
     """‖res(X)‖₁,∞ per sample, in the units of the state (docs/theory.md §1)."""
-    return composite_norm(x.residual) * torch.exp2(x.residual_exponent)
+    return x.residual_norm * torch.exp2(x.residual_exponent)
 
 
 def log10_relative_residual(x: TokenMatrix) -> Float[Tensor, " batch"]:
@@ -62,4 +45,4 @@ def relative_residual_frobenius(x: TokenMatrix) -> Float[Tensor, " batch"]:
 
 
 def _ratio(x: TokenMatrix) -> Float[Tensor, " batch"]:
-    return composite_norm(x.residual) / composite_norm(x.values)
+    return x.residual_norm / x.values_norm

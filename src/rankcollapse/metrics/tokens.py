@@ -5,10 +5,13 @@ so that squares neither overflow nor vanish and a residual far below the values 
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
+
+from rankcollapse.metrics.norms import composite_norm
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,34 @@ class TokenMatrix:
         if mask is None:
             mask = torch.ones(x.shape[:2], dtype=torch.bool, device=x.device)
         return cls(values, exponent, residual, exponent + shift, mask)
+
+    @classmethod
+    def split(
+        cls,
+        values: Float[Tensor, "batch token width"],
+        residual: Float[Tensor, "batch token width"],
+        exponent: Float[Tensor, " batch"],
+        mask: Bool[Tensor, "batch token"] | None,
+    ) -> "TokenMatrix":
+        """From values and a residual 2^`exponent` · `residual` that was carried apart from them."""
+        if mask is not None:
+            kept = torch.where(mask.unsqueeze(-1), residual, 0.0)
+            residual = residual - kept.sum(1, keepdim=True) / mask.sum(1).view(-1, 1, 1)
+        values, values_exponent = rescaled(values, mask)
+        residual, shift = rescaled(residual, mask)
+        if mask is None:
+            mask = torch.ones(values.shape[:2], dtype=torch.bool, device=values.device)
+        return cls(values, values_exponent, residual, exponent + shift, mask)
+
+    @cached_property
+    def values_norm(self) -> Float[Tensor, " batch"]:
+        """‖`values`‖₁,∞."""
+        return composite_norm(self.values)
+
+    @cached_property
+    def residual_norm(self) -> Float[Tensor, " batch"]:
+        """‖`residual`‖₁,∞."""
+        return composite_norm(self.residual)
 
     @property
     def count(self) -> Int[Tensor, " batch"]:

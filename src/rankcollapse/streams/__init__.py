@@ -1,5 +1,6 @@
 """Arithmetics: what a residual stream is made of and what a block does to it."""
 
+from rankcollapse.streams.centered import Centered, CenteredState
 from rankcollapse.streams.dense import Dense
 
-__all__ = ["Dense"]
+__all__ = ["Centered", "CenteredState", "Dense"]

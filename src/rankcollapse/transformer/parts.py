@@ -3,29 +3,16 @@
 Costs nothing: tensors are held as they come, views of a checkpoint included.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
+from rankcollapse.transformer.activations import ACTIVATIONS
+from rankcollapse.transformer.rotary import Rotary
 from rankcollapse.transformer.scores import ScoreTerm
-
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "gelu": F.gelu,
-    "gelu_new": lambda x: F.gelu(x, approximate="tanh"),
-    "gelu_pytorch_tanh": lambda x: F.gelu(x, approximate="tanh"),
-    "gelu_fast": lambda x: F.gelu(x, approximate="tanh"),
-    "quick_gelu": lambda x: x * torch.sigmoid(1.702 * x),
-    "relu": F.relu,
-    "relu2": lambda x: F.relu(x).square(),
-    "silu": F.silu,
-    "swish": F.silu,
-    "tanh": torch.tanh,
-}
 
 
 @dataclass(frozen=True)
@@ -68,6 +55,7 @@ class Attention:
         scale: Factor on all scores, usually (head size)^−½.
         causal: Whether token i attends to tokens j ≤ i only.
         terms: What is added to the content scores before scaling, such as relative positions.
+        rotary: The rotation of queries and keys by position, where there is one.
     """
 
     query: Linear
@@ -79,6 +67,12 @@ class Attention:
     scale: float
     causal: bool = False
     terms: tuple[ScoreTerm, ...] = ()
+    rotary: Rotary | None = None
+
+    @property
+    def positional(self) -> bool:
+        """Whether P depends on position even where all tokens are equal (docs/theory.md §5)."""
+        return self.causal or bool(self.terms) or self.rotary is not None
 
 
 @dataclass(frozen=True)
@@ -92,7 +86,7 @@ class MLP:
 
     def activate(self, x: Float[Tensor, "*batch width"]) -> Float[Tensor, "*batch width"]:
         """The activation alone."""
-        return ACTIVATIONS[self.activation](x)
+        return ACTIVATIONS[self.activation].function(x)
 
     def __call__(self, x: Float[Tensor, "*batch width"]) -> Float[Tensor, "*batch width"]:
         """Applies the MLP to every row."""

@@ -1,0 +1,61 @@
+"""The activations that families use, each with the derivative that differences need.
+
+Names are Hugging Face's. Cost: one elementwise pass.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+Elementwise = Callable[[Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class Activation:
+    """A function of one number.
+
+    Attributes:
+        function: The function.
+        derivative: Its first derivative.
+        pieces: For powers of the ReLU, the power, since differences across their kink are exact;
+            None for smooth functions.
+    """
+
+    function: Elementwise
+    derivative: Elementwise
+    pieces: int | None = None
+
+
+def _gelu(approximate: str) -> Activation:
+    return Activation(
+        lambda x: F.gelu(x, approximate=approximate),
+        lambda x: torch.ops.aten.gelu_backward(torch.ones_like(x), x, approximate=approximate),
+    )
+
+
+def _swish(slope: float) -> Activation:
+    def derivative(x: Tensor) -> Tensor:
+        gate = torch.sigmoid(slope * x)
+        return gate * (1 + slope * x * (1 - gate))
+
+    return Activation(lambda x: x * torch.sigmoid(slope * x), derivative)
+
+
+_TANH_GELU = _gelu("tanh")
+_SILU = Activation(F.silu, _swish(1.0).derivative)
+
+ACTIVATIONS: dict[str, Activation] = {
+    "gelu": _gelu("none"),
+    "gelu_new": _TANH_GELU,
+    "gelu_pytorch_tanh": _TANH_GELU,
+    "gelu_fast": _TANH_GELU,
+    "quick_gelu": _swish(1.702),
+    "relu": Activation(F.relu, lambda x: (x > 0).to(x.dtype), pieces=1),
+    "relu2": Activation(lambda x: F.relu(x).square(), lambda x: 2 * F.relu(x), pieces=2),
+    "silu": _SILU,
+    "swish": _SILU,
+    "tanh": Activation(torch.tanh, lambda x: 1 - torch.tanh(x).square()),
+}
