@@ -26,7 +26,7 @@ class InputError(RankCollapseError):
 
 
 class OptionError(RankCollapseError):
-    """An option has a value that does not exist: a variant, metric, dtype, device or arithmetic."""
+    """An option has a value that does not exist, such as a variant, metric, dtype or device."""
 
 
 class OutputError(RankCollapseError):

@@ -199,9 +199,8 @@ class TestMappings:
                 assert sample.positions.tolist() == list(range(start, start + len(row)))
 
     def test_bool_mask(self):
-        inputs = padded()
-        inputs["attention_mask"] = torch.tensor(inputs["attention_mask"]).bool()  # type: ignore
-        assert found(read(inputs)) == ROWS
+        mask = torch.tensor(padded()["attention_mask"]).bool()
+        assert found(read({**padded(), "attention_mask": mask})) == ROWS
 
     def test_gap_in_the_middle(self):
         samples = read({"input_ids": [[5, 0, 0, 6, 7]], "attention_mask": [[1, 0, 0, 1, 1]]})

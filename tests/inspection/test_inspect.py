@@ -225,7 +225,7 @@ class TestFloor:
                 super().__init__(dtype)
                 self.floor = raised
 
-        monkeypatch.setitem(getattr(MODULE, "ARITHMETICS"), "dense", Coarse)  # noqa: B009
+        monkeypatch.setitem(vars(MODULE)["ARITHMETICS"], "dense", Coarse)
         results = inspect(tiny_gpt2, inputs, ["san", "transformer"])
         marked = results.at_floor.sel(variant="transformer")[sample]
         assert bool(marked[layer]) and bool(marked[layer + 1])
@@ -519,7 +519,12 @@ class TestWrongOptions:
             with pytest.raises(InputError):
                 inspect(tiny, inputs, progress=lambda *args: calls.append(args))
         with pytest.raises(InputError):
-            inspect(tiny, {"input_ids": ROWS}, leave_out="special", progress=calls.append)
+            inspect(
+                tiny,
+                {"input_ids": ROWS},
+                leave_out="special",
+                progress=lambda *args: calls.append(args),
+            )
         assert not calls
 
     def test_one_metric_group_or_variant_may_be_a_plain_string(self, tiny):

@@ -47,7 +47,7 @@ def load(
             float32 for a half-precision checkpoint.
         device: Where the pass runs, such as "cuda". By default a live model's own device, else CPU.
         revision: Commit, branch or tag of a hub model.
-        tokenizer: A tokenizer, or a folder or hub id to load one from, in place of the source's own.
+        tokenizer: A tokenizer, or a folder or hub id to load one from, instead of the source's.
 
     Returns:
         The model. Blocks are read from the checkpoint when the pass reaches them, so memory holds

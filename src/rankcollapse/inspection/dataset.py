@@ -11,8 +11,8 @@ import numpy as np
 import xarray as xr
 
 from rankcollapse.inputs.tokens import Sample, digest
-from rankcollapse.inspection.quantities import ATTENTION, QUANTITIES
-from rankcollapse.transformer import Transformer, Variant
+from rankcollapse.inspection.quantities import ALL
+from rankcollapse.transformer import Block, Transformer, Variant
 
 DIMS = ("variant", "sample", "layer")
 
@@ -34,17 +34,16 @@ def assemble(
             "layer": ("layer", np.arange(layers + 1), {"long_name": "layer", "units": "1"}),
         }
     )
-    described = {q.name: q for q in QUANTITIES + ATTENTION}
     for name, values in results.items():
-        quantity = described[name]
+        quantity = ALL[name]
         attrs = {
             "long_name": quantity.long_name,
             "units": quantity.units,
             "definition": quantity.definition,
         }
-        dims = (*DIMS, "head")[: values.ndim]
-        dataset[name] = (dims, values[:, :, : layers + 1], attrs)
-        if values.ndim == 3 and model.final_norm is not None:
+        through = values[:, :, : layers + 1] if quantity.dims == DIMS else values
+        dataset[name] = (quantity.dims, through, attrs)
+        if quantity.dims == DIMS and values.shape[2] > layers + 1:
             attrs = attrs | {"long_name": f"{quantity.long_name}, after the final norm"}
             dataset[f"{name}_after_final_norm"] = (DIMS[:2], values[:, :, -1], attrs)
     floor = details["floor"]
@@ -61,6 +60,10 @@ def assemble(
     return dataset
 
 
+def _positions_in_scores(block: Block) -> bool:
+    return bool(block.attention.terms) or block.attention.rotary is not None
+
+
 def metadata(
     model: Transformer,
     variants: Sequence[Variant],
@@ -75,6 +78,8 @@ def metadata(
         "family": model.family,
         "layers": a.layers,
         "heads": a.heads,
+        "causal": model.blocks[0].attention.causal,
+        "positions_in_scores": _positions_in_scores(model.blocks[0]),
         "width": a.width,
         **model.origin,
         "dtype": str(model.dtype).removeprefix("torch."),

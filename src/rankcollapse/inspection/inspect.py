@@ -1,39 +1,22 @@
 """`inspect`: every variant of a model on some text, measured at every layer in one pass."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import torch
 import xarray as xr
 
 from rankcollapse.errors import OptionError
 from rankcollapse.families.load import load
-from rankcollapse.inputs.tokens import Batch, Inputs, batches, prepare
+from rankcollapse.inputs.tokens import Inputs, batches, prepare
 from rankcollapse.inspection.dataset import assemble
-from rankcollapse.inspection.quantities import (
-    ATTENTION,
-    DEFAULT_GROUPS,
-    GROUPS,
-    QUANTITIES,
-    measure,
-)
-from rankcollapse.metrics import attention_entropy, second_eigenvalue
-from rankcollapse.streams import Dense
-from rankcollapse.transformer import (
-    Arithmetic,
-    Transformer,
-    Variant,
-    Visit,
-    attention_input,
-    parse_variants,
-    sweep,
-)
-from rankcollapse.transformer.attention import attention_rows
+from rankcollapse.inspection.quantities import DEFAULT_GROUPS, GROUPS
+from rankcollapse.inspection.run import Progress, beside_centered, run, tokens_per_batch
+from rankcollapse.streams import Centered, Dense
+from rankcollapse.transformer import Arithmetic, Transformer, parse_variants
 
-ARITHMETICS: dict[str, Callable[[torch.dtype], Any]] = {"dense": Dense}
+ARITHMETICS = ("dense", "centered")
 LEAVE_OUT = ("special", "first")
-Progress = Callable[[float, float], None]
 
 
 def inspect(
@@ -56,7 +39,9 @@ def inspect(
         inputs: Texts, or a mapping with `input_ids` and, if any, `attention_mask`, as Hugging Face
             tokenizers return it.
         variants: Names such as "san", "transformer", "-mlp_skip" (docs/variants.md).
-        arithmetic: "dense": the floating point of the model's dtype.
+        arithmetic: "dense" is the floating point of the model's dtype. "centered" carries shared
+            row, residual and scale apart in float64 and follows the residual to 10^-1000 and
+            beyond (docs/theory.md §6); the residual of the same pass in plain float64 comes along.
         as_published: Whether "san", "san+mlp" and so on mean the surgery of the paper's own code.
         metrics: Groups among "residual", "similarity", "spectrum", "magnitude" and "attention"
             (entropy and |λ₂| per head; one eigenvalue problem per head and sample).
@@ -88,15 +73,24 @@ def inspect(
     groups = _one_of("metrics", tuple(metrics), GROUPS)
     if leave_out is not None:
         _one_of("leave_out", (leave_out,), LEAVE_OUT)
-    _one_of("arithmetic", (arithmetic,), tuple(ARITHMETICS))
+    _one_of("arithmetic", (arithmetic,), ARITHMETICS)
     if not isinstance(model, Transformer):
         model = load(model)
     if as_published:
         chosen = tuple(variant.as_published(model.family) for variant in chosen)
     samples = prepare(inputs, model.read_tokenizer, model.architecture, tokens, truncate)
+    if arithmetic == "centered":
+        model = model.to(torch.float64)
     parts = batches(samples, tokens_per_batch(model), leave_out, model.device)
-    numbers = ARITHMETICS[arithmetic](model.dtype)
-    results, at_floor = _run(model, chosen, parts, numbers, groups, len(samples), progress)
+    if arithmetic == "centered":
+        numbers: Arithmetic[Any] = Centered()
+        dense, centered = _halves(progress)
+        beside = run(model, chosen, parts, Dense(model.dtype), ("residual",), dense)
+        results, at_floor = run(model, chosen, parts, numbers, groups, centered)
+        results |= beside_centered(*beside, results)
+    else:
+        numbers = Dense(model.dtype)
+        results, at_floor = run(model, chosen, parts, numbers, groups, progress)
     details = {
         "arithmetic": arithmetic,
         "floor": numbers.floor,
@@ -106,82 +100,14 @@ def inspect(
     return assemble(model, chosen, samples, results, at_floor, details)
 
 
-def tokens_per_batch(model: Transformer) -> int:
-    """How many tokens go through a block at a time.
-
-    On a CPU so few that the widest activation stays near the cache, which also keeps what is alive
-    beside the streams small; on a GPU as many as a quarter of its free memory holds.
-    """
-    if model.device.type == "cuda":
-        free, _ = torch.cuda.mem_get_info(model.device)
-        per_token = 16 * model.architecture.width * model.dtype.itemsize
-        return max(1024, free // 4 // per_token)
-    return 512
-
-
-@torch.inference_mode()
-def _run(
-    model: Transformer,
-    variants: Sequence[Variant],
-    parts: Sequence[Batch],
-    arithmetic: Arithmetic[Any],
-    groups: tuple[str, ...],
-    count: int,
-    progress: Progress | None,
-) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Fills one array per quantity; the slot behind the last layer is for the final norm."""
-    a = model.architecture
-    slots = a.layers + 1 + (model.final_norm is not None)
-    shape = (len(variants), count, slots)
-    wanted = [q for q in QUANTITIES if q.group in (*groups, "residual")]
-    results = {q.name: np.full(shape, np.nan) for q in wanted}
-    if "attention" in groups:
-        results |= {q.name: np.full((*shape[:2], a.layers + 1, a.heads), np.nan) for q in ATTENTION}
-    at_floor = np.zeros(shape, dtype=bool)
-    total = len(variants) * len(parts) * slots
-    visits = sweep(
-        _embedded(model, parts),
-        [batch.layout for batch in parts],
-        model.blocks,
-        model.final_norm,
-        variants,
-        arithmetic,
+def _halves(progress: Progress | None) -> tuple[Progress | None, Progress | None]:
+    """One bar for two passes, of which the second takes about three quarters."""
+    if progress is None:
+        return None, None
+    return (
+        lambda done, total: progress(done / total, 4.0),
+        lambda done, total: progress(1 + 3 * done / total, 4.0),
     )
-    for done, visit in enumerate(visits, start=1):
-        batch = parts[visit.batch]
-        slot = slots - 1 if visit.layer == "final_norm" else visit.layer
-        where = (visit.variant, list(batch.samples), slot)
-        for name, values in measure(arithmetic.tokens(visit.state, batch.counted), groups).items():
-            results[name][where] = values.cpu().numpy()
-        at_floor[where] = results["relative_residual"][where] <= arithmetic.floor
-        if "attention" in groups and visit.block is not None:
-            for name, values in _attention(visit, variants, batch, arithmetic).items():
-                results[name][where] = values
-        if progress is not None:
-            progress(done, total)
-    # A residual that has been rounded away cannot come back: what follows is amplified rounding.
-    return results, np.logical_or.accumulate(at_floor, axis=-1)
-
-
-def _embedded(model: Transformer, parts: Sequence[Batch]) -> Iterator[torch.Tensor]:
-    """The state that enters the first block, batch by batch; the embedding is let go at the end."""
-    embedding = model.read_embedding()
-    for batch in parts:
-        yield embedding(batch.ids, batch.positions, batch.types)
-
-
-def _attention(
-    visit: Visit[Any], variants: Sequence[Variant], batch: Batch, arithmetic: Arithmetic[Any]
-) -> Mapping[str, np.ndarray]:
-    """Per head, for the block that was just passed."""
-    assert visit.block is not None
-    x = attention_input(visit.entered, visit.block, variants[visit.variant], arithmetic)
-    rows = attention_rows(arithmetic.plain(x), visit.block.attention, batch.layout)
-    p = torch.cat([block for _, block in rows], dim=2)
-    return {
-        "attention_entropy": attention_entropy(p).cpu().numpy(),
-        "attention_lambda2": second_eigenvalue(p).cpu().numpy(),
-    }
 
 
 def _one_of(option: str, given: tuple[str, ...], known: tuple[str, ...]) -> tuple[str, ...]:

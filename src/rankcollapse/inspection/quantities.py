@@ -20,6 +20,7 @@ class Quantity:
     long_name: str
     units: str
     definition: str
+    dims: tuple[str, ...] = ("variant", "sample", "layer")
 
 
 _OVER = "over the counted tokens, float64"
@@ -99,6 +100,8 @@ QUANTITIES: tuple[Quantity, ...] = (
     ),
 )
 
+_PER_HEAD = ("variant", "sample", "layer", "head")
+
 ATTENTION: tuple[Quantity, ...] = (
     Quantity(
         "attention_entropy",
@@ -107,6 +110,7 @@ ATTENTION: tuple[Quantity, ...] = (
         "nat",
         "mean over queries i of −Σ_j P_ij ln P_ij, P the attention matrix of the block that made "
         "the state",
+        _PER_HEAD,
     ),
     Quantity(
         "attention_lambda2",
@@ -115,9 +119,38 @@ ATTENTION: tuple[Quantity, ...] = (
         "1",
         "second largest modulus among the eigenvalues of P, by which repeated application of P "
         "shrinks differences between tokens",
+        _PER_HEAD,
     ),
 )
 
+BESIDE_CENTERED: tuple[Quantity, ...] = (
+    Quantity(
+        "dense_log10_relative_residual",
+        "residual",
+        "log₁₀ of the relative residual in plain float64",
+        "1",
+        "log₁₀(‖res(X)‖₁,∞ / ‖X‖₁,∞) of the same pass in plain float64, which stops at rounding",
+    ),
+    Quantity(
+        "local_order",
+        "residual",
+        "local order",
+        "1",
+        "(y_l − y_(l−1)) / (y_(l−1) − y_(l−2)), y the log₁₀ of the relative residual: 3 is cubic, "
+        "1 linear",
+    ),
+    Quantity(
+        "positional_lambda2",
+        "residual",
+        "|λ₂| of the attention between equal tokens",
+        "1",
+        "second largest modulus among the eigenvalues of a head's attention matrix when every "
+        "token is the mean token of the first sample",
+        ("variant", "layer", "head"),
+    ),
+)
+
+ALL = {q.name: q for q in QUANTITIES + ATTENTION + BESIDE_CENTERED}
 GROUPS = tuple(dict.fromkeys(q.group for q in QUANTITIES + ATTENTION))
 DEFAULT_GROUPS = tuple(group for group in GROUPS if group != "attention")
 

@@ -3,6 +3,7 @@
 from rankcollapse.metrics.attention import attention_entropy, second_eigenvalue
 from rankcollapse.metrics.magnitude import largest_token_ratio
 from rankcollapse.metrics.norms import composite_norm, frobenius_norm
+from rankcollapse.metrics.order import local_order
 from rankcollapse.metrics.residual import (
     absolute_residual,
     log10_relative_residual,
@@ -21,6 +22,7 @@ __all__ = [
     "effective_rank",
     "frobenius_norm",
     "largest_token_ratio",
+    "local_order",
     "log10_relative_residual",
     "relative_residual",
     "relative_residual_frobenius",

@@ -2,8 +2,8 @@
 
 X = 1mᵀ + 2^e R: the shared row m, the residual R and a scale are carried apart, so nothing is lost
 when R is 10^-1000 of m. Every operation is an identity for the difference, free of cancellation;
-none is an approximation beyond rounding. Cost against `Dense` in float64: the same matrix products, rows
-of one n × n matrix per head, and elementwise work on activations (`benchmarks/centered.py`).
+none is an approximation beyond rounding. Cost against `Dense` in float64: the same matrix
+products, rows of one n × n matrix per head, elementwise work (`benchmarks/centered.py`).
 """
 
 from dataclasses import dataclass

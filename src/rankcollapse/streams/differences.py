@@ -93,7 +93,7 @@ _NODES = ((1, 1e-17), (2, 1e-9), (3, 1e-6), (5, 1e-3), (9, _SERIES_REACH))
 
 
 def _piecewise_difference(power: int, shared: Tensor, residual: Tensor, exponent: Tensor) -> Tensor:
-    """For relu(x)^power: exact, across the kink too. m / 2^e may overflow to infinity on purpose."""
+    """For relu(x)^power: exact, across the kink too. m / 2^e may well overflow to infinity."""
     inverse = torch.exp2(-exponent).view(-1, 1, 1)
     kink = (shared.unsqueeze(1) * inverse).nan_to_num(nan=0.0, posinf=torch.inf, neginf=-torch.inf)
     change = torch.where(kink > 0, torch.maximum(residual, -kink), (residual + kink).clamp(min=0))

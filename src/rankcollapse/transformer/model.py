@@ -5,7 +5,7 @@ use is in memory.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Literal
 
 import torch
@@ -96,6 +96,18 @@ class Transformer:
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     origin: dict[str, Any] = field(default_factory=dict)
 
+    def to(self, dtype: torch.dtype) -> "Transformer":
+        """The same model with a pass in another dtype; each block is cast when it is read."""
+        if dtype == self.dtype:
+            return self
+        return replace(
+            self,
+            dtype=dtype,
+            blocks=CastBlocks(self.blocks, dtype),
+            final_norm=cast(self.final_norm, dtype),
+            read_embedding=lambda: cast(self.read_embedding(), dtype),
+        )
+
     def __repr__(self) -> str:
         a = self.architecture
         return (
@@ -103,3 +115,29 @@ class Transformer:
             f"heads={a.heads}, width={a.width}, norm={a.placement!r}, "
             f"dtype={str(self.dtype).removeprefix('torch.')}, device={self.device})"
         )
+
+
+@dataclass(frozen=True)
+class CastBlocks(Sequence[Block]):
+    """Blocks in another dtype, cast one at a time."""
+
+    blocks: Sequence[Block]
+    dtype: torch.dtype
+
+    def __len__(self) -> int:
+        return len(self.blocks)
+
+    def __getitem__(self, index: Any) -> Any:
+        return cast(self.blocks[index], self.dtype)
+
+
+def cast(part: Any, dtype: torch.dtype) -> Any:
+    """A tensor, or every tensor within parts, lists and tuples, in `dtype`."""
+    if isinstance(part, Tensor):
+        return part.to(dtype) if part.is_floating_point() else part
+    if isinstance(part, list | tuple):
+        return type(part)(cast(each, dtype) for each in part)
+    if is_dataclass(part) and not isinstance(part, type):
+        changes = {f.name: cast(getattr(part, f.name), dtype) for f in fields(part)}
+        return replace(part, **changes)
+    return part
