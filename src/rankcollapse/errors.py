@@ -22,7 +22,7 @@ class TokenizerError(RankCollapseError):
 
 
 class InputError(RankCollapseError):
-    """Texts or token ids cannot be measured: empty, too long, beyond the vocabulary, all padding."""
+    """Text or ids cannot be measured: empty, too long, beyond the vocabulary, all padding."""
 
 
 class OptionError(RankCollapseError):

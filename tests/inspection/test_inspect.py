@@ -225,7 +225,7 @@ class TestFloor:
                 super().__init__(dtype)
                 self.floor = raised
 
-        monkeypatch.setitem(vars(MODULE)["ARITHMETICS"], "dense", Coarse)
+        monkeypatch.setattr(MODULE, "Dense", Coarse)
         results = inspect(tiny_gpt2, inputs, ["san", "transformer"])
         marked = results.at_floor.sel(variant="transformer")[sample]
         assert bool(marked[layer]) and bool(marked[layer + 1])
@@ -357,6 +357,8 @@ class TestDataset:
             "family": "bert",
             "layers": 3,
             "heads": 4,
+            "causal": False,
+            "positions_in_scores": False,
             "width": 32,
             "init": "pretrained",
             "seed": None,
@@ -387,6 +389,9 @@ class TestDataset:
                 "xarray": version("xarray"),
             },
         }
+        for name, causal, in_scores in (("gpt2", True, False), ("xlnet", False, True)):
+            other = metadata(inspect(randomised(FAMILIES[name]().config()), inputs, ["san"]))
+            assert (other["causal"], other["positions_in_scores"]) == (causal, in_scores)
         random = metadata(inspect(load(bert_config(), init="random", seed=5), inputs, ["san"]))
         assert (random["init"], random["seed"], random["as_published"]) == ("random", 5, False)
 

@@ -1,4 +1,4 @@
-"""The forward pass once more, token by token in mpmath, written from docs/theory.md and not from src."""
+"""The forward pass once more, token by token in mpmath, written from docs/theory.md."""
 
 from typing import Any
 
@@ -117,7 +117,7 @@ def block(x: Rows, part: Block, variant: Variant) -> Rows:
         ("attention", attention, part.attention, part.attention_norm),
         ("mlp", mlp, part.mlp, part.mlp_norm),
     ):
-        if weights is None or name not in ("attention",) and name not in variant:
+        if weights is None or (name == "mlp" and name not in variant):
             continue
         kept = normed if f"{name}_norm" in variant else None
         y = function(norm(x, kept) if kept and not post else x, weights)

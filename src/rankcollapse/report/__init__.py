@@ -7,6 +7,7 @@ from rankcollapse.report.chart import chart, charts
 from rankcollapse.report.files import check_writable, write
 from rankcollapse.report.findings import findings
 from rankcollapse.report.page import page
+from rankcollapse.report.rates import rate_sentences
 from rankcollapse.report.summary import summarize, tidy
 from rankcollapse.report.table import table
 
@@ -16,6 +17,7 @@ __all__ = [
     "check_writable",
     "findings",
     "page",
+    "rate_sentences",
     "summarize",
     "table",
     "tidy",

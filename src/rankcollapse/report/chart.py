@@ -4,11 +4,11 @@ import altair as alt
 import xarray as xr
 
 from rankcollapse.errors import OptionError
-from rankcollapse.report.curves import MEASURES, Measure, curves
+from rankcollapse.report.curves import Curves, curves
 from rankcollapse.report.drawing import Drawing
+from rankcollapse.report.measures import MEASURES, Measure, measured
 from rankcollapse.report.metadata import metadata, model_name
 from rankcollapse.report.style import LIGHT, PAGE, Theme
-from rankcollapse.report.summary import per_state_variables
 
 
 def chart(
@@ -24,12 +24,15 @@ def chart(
 
     The ordinate is the mean over samples, the band mean ± standard deviation (ddof = 1), cut at
     the smallest sample where it would reach zero on a logarithmic axis. Points at which at least
-    half of the samples are at the rounding floor are hollow. A click in the legend isolates a
-    variant, shift and click adds one.
+    half of the samples are at the rounding floor are hollow. Dashes along a line are the same pass
+    in plain floating point, where that ran beside and still resolves. The local order leaves out
+    variants that keep the attention skip connection, of which it says nothing. A click in the
+    legend isolates a variant, shift and click adds one.
 
     Args:
         dataset: what `rankcollapse.inspect` returns.
-        variable: "relative_residual", "effective_rank", "token_cosine" or "largest_token_ratio".
+        variable: "relative_residual", "local_order", "effective_rank", "token_cosine" or
+            "largest_token_ratio".
         theme: the colours.
         width: in pixels, or "container" to fill the element that holds the chart.
         height: in pixels, without axes and legend.
@@ -45,10 +48,10 @@ def chart(
     drawn = curves(dataset, measure)
     variants = [str(name) for name in dataset["variant"].values]
     picture = Drawing(drawn, measure, variants, theme).layers()
-    description = f"{measure.title} by layer for {', '.join(variants)}"
+    description = f"{measure.title} by layer for {', '.join(drawn.variants)}"
     picture = picture.properties(width=width, height=height, description=description)
     if title:
-        picture = picture.properties(title=_heading(dataset, measure, theme))
+        picture = picture.properties(title=_heading(dataset, measure, drawn, theme))
     return _configured(picture, theme)
 
 
@@ -61,14 +64,13 @@ def charts(
     title: bool = True,
 ) -> dict[str, alt.LayerChart]:
     """Return every chart the data set has the numbers for, by variable; arguments as `chart`."""
-    present = [m.variable for m in MEASURES if m.variable in per_state_variables(dataset)]
     return {
-        name: chart(dataset, name, theme=theme, width=width, height=height, title=title)
-        for name in present
+        m.variable: chart(dataset, m.variable, theme=theme, width=width, height=height, title=title)
+        for m in measured(dataset)
     }
 
 
-def _heading(dataset: xr.Dataset, measure: Measure, theme: Theme) -> alt.TitleParams:
+def _heading(dataset: xr.Dataset, measure: Measure, drawn: Curves, theme: Theme) -> alt.TitleParams:
     run = metadata(dataset)
     details = [model_name(dataset)]
     if run.get("init") == "random":
@@ -76,9 +78,12 @@ def _heading(dataset: xr.Dataset, measure: Measure, theme: Theme) -> alt.TitlePa
     count = dataset.sizes["sample"]
     spread = "mean ± std over" if count > 1 else "over"
     details.append(f"{spread} {count} text{'s' if count != 1 else ''}")
+    subtitle = [" · ".join(details)]
+    if drawn.plain:
+        subtitle.append("Dashes: the same pass in plain float64, as far as it resolves")
     return alt.TitleParams(
         text=f"{measure.title} through depth",
-        subtitle=" · ".join(details),
+        subtitle=subtitle,
         anchor="start",
         fontSize=16,
         fontWeight=600,

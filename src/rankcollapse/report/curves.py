@@ -1,4 +1,4 @@
-"""What a chart draws: points, bands and floors in the coordinates of its axes.
+"""What a chart draws: points, bands and rules in the coordinates of its axes.
 
 Logarithmic quantities are turned into log10 here, from which everything downstream is linear.
 """
@@ -8,34 +8,15 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import xarray as xr
 
 from rankcollapse.report import numbers
-from rankcollapse.report.metadata import listing, metadata
-from rankcollapse.report.summary import FINAL_NORM, is_marked, layer_labels, summarize
+from rankcollapse.report.measures import RESIDUAL, Measure, rows, shown_variants
+from rankcollapse.report.rules import Rules, rules
+from rankcollapse.report.summary import FINAL_NORM, is_marked, layer_labels
 
-# Twice the unit roundoff: where a plain run of this arithmetic can resolve nothing any more.
-ROUNDING = {"float32": 2 * 2.0**-23, "float64": 2 * 2.0**-52}
-
-
-@dataclass(frozen=True)
-class Measure:
-    """A variable that is charted: its title, its axis and the range it cannot leave."""
-
-    variable: str
-    title: str
-    logarithmic: bool
-    smallest: float = -math.inf
-    largest: float = math.inf
-
-
-MEASURES = (
-    Measure("relative_residual", "Relative residual", logarithmic=True),
-    Measure("effective_rank", "Effective rank", logarithmic=False, smallest=0.0),
-    Measure("token_cosine", "Token cosine", logarithmic=False, smallest=-1.0, largest=1.0),
-    Measure("largest_token_ratio", "Largest token over the median", logarithmic=True),
-)
-
+PLAIN = "dense_log10_relative_residual"
 
 Point = dict[str, Any]
 
@@ -46,12 +27,16 @@ class Curves:
 
     `points` has one entry per variant and state: `variant`, `layer`, `position` (abscissa), `y`,
     `low`, `high` (ordinate of mean and band), `after` (a final norm), `hollow` (at the floor),
-    `value` and `note` (text). `floors` are pairs of ordinate and label. `edge` is the abscissa of
-    the state after a final norm, None without one. `domain` is the ordinate's range.
+    `value` and `note` (text). `plain` has `variant`, `position`, `y` of the same pass in plain
+    floating point, where it ran beside and resolves. `variants` are those that are drawn. `edge`
+    is the abscissa of the state after a final norm, None without one. `domain` is the ordinate's
+    range.
     """
 
     points: list[Point]
-    floors: list[tuple[float, str]]
+    plain: list[Point]
+    rules: Rules
+    variants: list[str]
     last_layer: int
     edge: float | None
     domain: tuple[float, float]
@@ -63,15 +48,32 @@ def curves(dataset: xr.Dataset, measure: Measure) -> Curves:
     Raises:
         OptionError: the data set lacks the measure's variable.
     """
-    rows = summarize(dataset, measure.variable).to_dict("records")
+    summaries = rows(dataset, measure)
     last = int(dataset["layer"].values[-1])
-    edge = last + max(0.12 * last, 0.3) if FINAL_NORM in layer_labels(dataset) else None
-    points = [_point(row, measure, edge) for row in rows if row["samples"]]
-    floors = _floors(dataset, measure, points)
+    apart = FINAL_NORM in layer_labels(dataset) and not measure.of_fall
+    edge = last + max(0.12 * last, 0.3) if apart else None
+    points = [_point(row, measure, edge) for row in summaries if row["samples"]]
+    ruled = rules(dataset, measure, points)
     if measure.logarithmic:
-        _lift_zeros(points, floors)
+        _lift_zeros(points, ruled)
     points = [point for point in points if math.isfinite(point["y"])]
-    return Curves(points, floors, last, edge, _domain(points, floors, measure))
+    plain = _plain(dataset) if measure is RESIDUAL else []
+    variants = shown_variants(dataset, measure)
+    domain = _domain(points, ruled, measure)
+    return Curves(points, plain, ruled, variants, last, edge, domain)
+
+
+def _plain(dataset: xr.Dataset) -> list[Point]:
+    """Return the mean ratio of the plain pass by layer, where it resolves every sample."""
+    if PLAIN not in dataset:
+        return []
+    mean = (10.0 ** dataset[PLAIN]).mean("sample", skipna=False).transpose("variant", "layer")
+    return [
+        {"variant": str(variant), "position": float(layer), "y": math.log10(value)}
+        for variant, values in zip(dataset["variant"].values, mean.values, strict=True)
+        for layer, value in zip(dataset["layer"].values, values, strict=True)
+        if np.isfinite(value) and value > 0
+    ]
 
 
 def _point(row: dict[Hashable, Any], measure: Measure, edge: float | None) -> Point:
@@ -121,32 +123,9 @@ def _log10(value: float) -> float:
     return math.log10(value) if value > 0 else (math.nan if math.isnan(value) else -math.inf)
 
 
-def _floors(dataset: xr.Dataset, measure: Measure, points: list[Point]) -> list[tuple[float, str]]:
-    """Return the rounding floors within two decades of the data, the run's own as it says."""
-    if measure.variable != "relative_residual":
-        return []
-    run = metadata(dataset)
-    known: dict[str, float] = dict(ROUNDING)
-    if run.get("floor"):
-        known[str(run.get("dtype"))] = float(run["floor"])
-    lowest = min((p["y"] for p in points if math.isfinite(p["y"])), default=0.0)
-    reached = any(p["hollow"] for p in points)
-    near = {
-        dtype: math.log10(value)
-        for dtype, value in known.items()
-        if math.log10(value) >= lowest - 2 or (run.get("dtype") == dtype and reached)
-    }
-    # In a chart of hundreds of decades the labels would lie on each other.
-    if len(near) > 1 and max(near.values()) - min(near.values()) < 0.08 * -lowest:
-        label = f"{listing(list(near))} rounding floors"
-        top = max(near.values())
-        return [(y, label if y == top else "") for y in near.values()]
-    return [(y, f"{dtype} rounding floor") for dtype, y in near.items()]
-
-
-def _lift_zeros(points: list[Point], floors: list[tuple[float, str]]) -> None:
+def _lift_zeros(points: list[Point], ruled: Rules) -> None:
     """Put exact zeros, which have no logarithm, at the lowest thing drawn."""
-    drawn = [p["y"] for p in points if math.isfinite(p["y"])] + [y for y, _ in floors]
+    drawn = [p["y"] for p in points if math.isfinite(p["y"])] + [y for y, _ in ruled.lines]
     bottom = min(drawn, default=0.0)
     for point in points:
         for edge in ("y", "low", "high"):
@@ -154,15 +133,15 @@ def _lift_zeros(points: list[Point], floors: list[tuple[float, str]]) -> None:
                 point[edge] = bottom
 
 
-def _domain(
-    points: list[Point], floors: list[tuple[float, str]], measure: Measure
-) -> tuple[float, float]:
-    drawn = [y for p in points for y in (p["low"], p["high"])] + [y for y, _ in floors]
+def _domain(points: list[Point], ruled: Rules, measure: Measure) -> tuple[float, float]:
+    drawn = [y for p in points for y in (p["low"], p["high"])] + [y for y, _ in ruled.lines]
     finite = [y for y in drawn if math.isfinite(y)] or [0.0, 1.0]
     low, high = min(finite), max(finite)
     margin = max(0.04 * (high - low), 1e-3 * max(abs(low), abs(high)), 1e-6)
     if measure.logarithmic:
         return low - margin, high + margin
-    return max(low - margin, min(low, measure.smallest)), min(
-        high + margin, max(high, measure.largest)
-    )
+    low = max(low - margin, min(low, measure.smallest))
+    high = min(high + margin, max(high, measure.largest))
+    if measure.window is not None:
+        low, high = max(low, measure.window[0]), min(high, measure.window[1])
+    return low, high

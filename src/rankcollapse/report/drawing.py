@@ -1,7 +1,8 @@
 """What every chart is made of.
 
 Bands, lines, points (hollow at the rounding floor), the state after a final norm apart at the
-right, the floors as dashed rules, a legend to click and unseen discs that bring the tooltips.
+right, floors and references as dashed rules, dashes along the lines where a plain pass resolves
+them, a legend to click and unseen discs that bring the tooltips.
 """
 
 from typing import Any
@@ -9,20 +10,29 @@ from typing import Any
 import altair as alt
 
 from rankcollapse.report.axis import Ticks, layer_ticks, log_ticks
-from rankcollapse.report.curves import Curves, Measure
+from rankcollapse.report.curves import Curves
+from rankcollapse.report.measures import Measure
 from rankcollapse.report.style import SHAPES, Theme, look
 
 AFTER = "datum.after"
 THROUGH = "!datum.after"
+
+_PLACES: dict[str, dict[str, Any]] = {
+    "above": {"align": "right", "baseline": "bottom", "dy": -4},
+    "below": {"align": "right", "baseline": "top", "dy": 5},
+    "start": {"align": "left", "baseline": "bottom", "dy": -4},
+}
 
 
 class Drawing:
     """The layers of one chart, which share their scales and the two selections."""
 
     def __init__(self, drawn: Curves, measure: Measure, variants: list[str], theme: Theme) -> None:
-        """Prepare what the layers have in common."""
-        self.drawn, self.theme = drawn, theme
-        numbers = look(variants)
+        """Prepare what the layers have in common; `variants` are all, also those not drawn."""
+        self.drawn, self.measure, self.theme = drawn, measure, theme
+        every = look(variants)
+        variants = drawn.variants
+        numbers = {name: every[name] for name in variants}
         colours = [theme.palette[n % len(theme.palette)] for n in numbers.values()]
         shapes = [SHAPES[n % len(SHAPES)] for n in numbers.values()]
         entries = [6.7 * len(name) + 38 for name in variants]
@@ -49,7 +59,8 @@ class Drawing:
         )
         self.x = alt.X("position:Q", scale=self._x_scale(), axis=self._x_axis())
         axis = self._log_axis() if measure.logarithmic else alt.Axis(title=None, tickCount=6)
-        self.y_scale = alt.Scale(domain=list(drawn.domain), nice=not measure.logarithmic)
+        nice = not measure.logarithmic and measure.window is None
+        self.y_scale = alt.Scale(domain=list(drawn.domain), nice=nice)
         self.y = alt.Y("y:Q", scale=self.y_scale, axis=axis)
         self.tooltip = [
             alt.Tooltip("variant:N", title="Variant"),
@@ -66,9 +77,10 @@ class Drawing:
             layer=[
                 *([self._ground()] if has_after else []),
                 self._band(),
-                *self._floor_rules(),
+                *self._rules(),
                 self._line(),
-                *self._floor_labels(),
+                *self._plain(),
+                *self._labels(),
                 *([self._bar()] if has_after else []),
                 self._points(),
                 self._targets(),
@@ -79,7 +91,7 @@ class Drawing:
         return (
             alt.Chart()
             .transform_filter(THROUGH)
-            .mark_area(strokeWidth=0, aria=False)
+            .mark_area(strokeWidth=0, aria=False, clip=self._clips)
             .encode(
                 x=self.x,
                 y=alt.Y("low:Q", scale=self.y_scale),
@@ -93,9 +105,19 @@ class Drawing:
         return (
             alt.Chart()
             .transform_filter(THROUGH)
-            .mark_line(strokeWidth=2, strokeJoin="round", aria=False)
+            .mark_line(strokeWidth=2, strokeJoin="round", aria=False, clip=self._clips)
             .encode(x=self.x, y=self.y, color=self.colour, opacity=self._faded())
         )
+
+    def _plain(self) -> list[alt.Chart]:
+        """Return the plain pass on top of the lines, with which it coincides where it is right."""
+        if not self.drawn.plain:
+            return []
+        return [
+            alt.Chart(alt.InlineData(values=self.drawn.plain))
+            .mark_line(strokeWidth=1, strokeDash=[4, 4], aria=False, color=self.theme.surface)
+            .encode(x=self.x, y=self.y, detail="variant:N", opacity=self._faded())
+        ]
 
     def _bar(self) -> alt.Chart:
         return (
@@ -119,7 +141,7 @@ class Drawing:
             alt.Fill("variant:N", scale=self.colour_scale, legend=None),
         )
         return (
-            alt.Chart()
+            self._within()
             .mark_point(strokeWidth=1.75, fillOpacity=1, strokeOpacity=1, aria=False)
             .encode(
                 x=self.x,
@@ -139,35 +161,49 @@ class Drawing:
         They alone speak to screen readers, in the words of the tooltip.
         """
         return (
-            alt.Chart()
+            self._within()
             .mark_circle(size=420, opacity=0)
             .encode(x=self.x, y=self.y, tooltip=self.tooltip)
             .add_params(self.hover)
         )
 
+    def _within(self) -> alt.Chart:
+        """Return a chart without the points beyond the window, at whose edge lines end."""
+        if not self._clips:
+            return alt.Chart()
+        low, high = self.drawn.domain
+        return alt.Chart().transform_filter(f"{low} <= datum.y && datum.y <= {high}")
+
+    @property
+    def _clips(self) -> bool:
+        return self.measure.window is not None
+
     def _faded(self) -> Any:
         return alt.condition(self.isolate, alt.value(1), alt.value(0.12))
 
-    def _floor_rules(self) -> list[alt.Chart]:
-        rule = self._floors().mark_rule(
+    def _rules(self) -> list[alt.Chart]:
+        rule = self._ruled().mark_rule(
             strokeDash=[5, 4], strokeWidth=1.25, color=self.theme.muted, aria=False
         )
-        return [rule] if self.drawn.floors else []
+        return [rule] if self.drawn.rules.lines else []
 
-    def _floor_labels(self) -> list[alt.Chart]:
+    def _labels(self) -> list[alt.Chart]:
         """Return the labels over the lines that cross them, with a rim in the ground's colour."""
-        place = {"align": "right", "baseline": "bottom", "dy": -4, "fontSize": 11}
+        place = {"fontSize": 11, **_PLACES[self.drawn.rules.place]}
         surface, text = self.theme.surface, self.theme.muted
         rim = {"stroke": surface, "strokeWidth": 4, "strokeJoin": "round", "aria": False}
         labels = [
-            self._floors().mark_text(**place, **rim, color=surface),
-            self._floors().mark_text(**place, color=text),
+            self._ruled().mark_text(**place, **rim, color=surface),
+            self._ruled().mark_text(**place, color=text),
         ]
-        return [x.encode(x=self.x, text="label:N") for x in labels] if self.drawn.floors else []
+        return (
+            [x.encode(x=self.x, text="label:N") for x in labels] if self.drawn.rules.lines else []
+        )
 
-    def _floors(self) -> alt.Chart:
-        end = float(self.drawn.last_layer)
-        values = [{"y": y, "label": label, "position": end} for y, label in self.drawn.floors]
+    def _ruled(self) -> alt.Chart:
+        at = 0.0 if self.drawn.rules.place == "start" else float(self.drawn.last_layer)
+        lines = self.drawn.rules.lines
+        values = [{"y": y, "label": label, "position": at} for y, label in lines]
         return alt.Chart(alt.InlineData(values=values)).encode(y=self.y)
 
     def _ground(self) -> alt.Chart:

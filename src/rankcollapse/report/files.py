@@ -15,7 +15,7 @@ import xarray as xr
 
 from rankcollapse.errors import OutputError
 from rankcollapse.report.chart import charts
-from rankcollapse.report.curves import MEASURES
+from rankcollapse.report.measures import MEASURES
 from rankcollapse.report.page import page
 from rankcollapse.report.picture import png, svg
 from rankcollapse.report.summary import tidy

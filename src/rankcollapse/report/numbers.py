@@ -8,6 +8,7 @@ exponent has the mean and the deviation ("10^(-400.3±2.1)").
 import math
 
 MISSING = "–"
+THIN_SPACE = "\u202f"
 
 _DIGITS, _RAISED = "-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"
 
@@ -56,13 +57,17 @@ def power(log10_mean: float, log10_std: float = math.nan) -> str:
     exponent = f"{log10_mean:.{digits}f}"
     if math.isnan(log10_std):
         return f"10^{exponent}"
-    spread = f"{log10_std:.1g}" if log10_std < 0.05 else f"{log10_std:.{digits}f}"
+    coarse = log10_std < 0.5 * 10.0**-digits
+    spread = f"{log10_std:.1g}" if coarse else f"{log10_std:.{digits}f}"
     return f"10^({exponent}±{spread})"
 
 
 def decade(exponent: int) -> str:
-    """Write a power of ten for an axis: "1", "10⁻³", "10⁻⁴⁰⁰"."""
-    return "1" if exponent == 0 else f"10{str(exponent).translate(str.maketrans(_DIGITS, _RAISED))}"
+    """Write a power of ten for an axis: "1", "10⁻³", "10⁻⁴⁰⁰", from 10 000 on with a thin space."""
+    if exponent == 0:
+        return "1"
+    digits = f"{exponent:,}" if abs(exponent) >= 10_000 else str(exponent)
+    return f"10{digits.translate(str.maketrans(_DIGITS + ',', _RAISED + THIN_SPACE))}"
 
 
 def plain_digits(raised: str) -> str:

@@ -17,8 +17,9 @@ import xarray as xr
 from markupsafe import Markup, escape
 
 from rankcollapse.report.chart import chart
-from rankcollapse.report.curves import MEASURES, cell
+from rankcollapse.report.curves import PLAIN, cell
 from rankcollapse.report.findings import findings
+from rankcollapse.report.measures import RESIDUAL, Measure, measured, rows, shown_variants
 from rankcollapse.report.metadata import (
     listing,
     metadata,
@@ -27,10 +28,11 @@ from rankcollapse.report.metadata import (
     switched_off,
 )
 from rankcollapse.report.numbers import number
+from rankcollapse.report.rates import HEADINGS, known_rates, rate_cells, rate_sentences
 from rankcollapse.report.style import DARK, LIGHT, PAGE, css_variables, look
-from rankcollapse.report.summary import FINAL_NORM, is_marked, per_state_variables, summarize
+from rankcollapse.report.summary import FINAL_NORM, is_marked
 
-HEIGHTS = {"relative_residual": 380}
+HEIGHTS = {RESIDUAL.variable: 380}
 OTHER_HEIGHT = 250
 
 # Restated in the page for a reader who saves or forwards it: it may load nothing.
@@ -44,12 +46,12 @@ _NUMBER = re.compile(r"\d[\d.]*(?:e|\^)[-+]?[\d.]*\d")
 
 @dataclass(frozen=True)
 class Figure:
-    """One chart with its table: the variable, its name and definition, cells by layer."""
+    """One chart with its table: what is measured, its definition, cells by layer and variant."""
 
-    variable: str
-    title: str
+    measure: Measure
     definition: str
     samples: int
+    variants: list[dict[str, Any]]
     rows: list[tuple[str, list[tuple[str, bool]]]]
 
     @property
@@ -60,7 +62,7 @@ class Figure:
     @property
     def has_powers(self) -> bool:
         """Return whether any cell is a power of ten with a deviation in its exponent."""
-        return any(text.startswith("10^") for _, cells in self.rows for text, _ in cells)
+        return any(text.startswith("10^(") for _, cells in self.rows for text, _ in cells)
 
 
 def page(dataset: xr.Dataset) -> str:
@@ -72,15 +74,15 @@ def page(dataset: xr.Dataset) -> str:
     Returns:
         HTML that opens without a network, in which everything from the data set is escaped.
     """
-    figures = [_figure(dataset, m.variable, m.title) for m in _measures(dataset)]
+    variants = look([str(name) for name in dataset["variant"].values])
+    described = {name: _variant(dataset, name, n) for name, n in variants.items()}
+    figures = [_figure(dataset, measure, described) for measure in measured(dataset)]
     specs = {}
     for figure in figures:
-        height = HEIGHTS.get(figure.variable, OTHER_HEIGHT)
-        drawn = chart(
-            dataset, figure.variable, theme=PAGE, width="container", height=height, title=False
-        )
-        specs[figure.variable] = drawn.to_dict()
-    variants = look([str(name) for name in dataset["variant"].values])
+        name = figure.measure.variable
+        height = HEIGHTS.get(name, OTHER_HEIGHT)
+        drawn = chart(dataset, name, theme=PAGE, width="container", height=height, title=False)
+        specs[name] = drawn.to_dict()
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("rankcollapse.report"),
         autoescape=True,
@@ -94,7 +96,11 @@ def page(dataset: xr.Dataset) -> str:
         facts=_facts(dataset),
         findings=[_unbroken(sentence) for sentence in findings(dataset)],
         figures=figures,
-        variants=[_variant(dataset, name, n) for name, n in variants.items()],
+        has_plain=PLAIN in dataset,
+        rates=[(described[rate.variant], rate_cells(rate)) for rate in known_rates(dataset)],
+        rate_headings=HEADINGS,
+        rate_sentences=[_unbroken(sentence) for sentence in rate_sentences(dataset)],
+        variants=list(described.values()),
         definitions=_definitions(dataset),
         metadata=_metadata(dataset),
         specs=_script_json(specs),
@@ -104,17 +110,14 @@ def page(dataset: xr.Dataset) -> str:
     )
 
 
-def _measures(dataset: xr.Dataset) -> list[Any]:
-    return [m for m in MEASURES if m.variable in per_state_variables(dataset)]
-
-
-def _figure(dataset: xr.Dataset, variable: str, title: str) -> Figure:
-    rows: dict[str, list[tuple[str, bool]]] = {}
-    for row in summarize(dataset, variable).to_dict("records"):
+def _figure(dataset: xr.Dataset, measure: Measure, described: dict[str, Any]) -> Figure:
+    cells: dict[str, list[tuple[str, bool]]] = {}
+    for row in rows(dataset, measure):
         label = "after final norm" if row["layer"] == FINAL_NORM else row["layer"]
-        rows.setdefault(label, []).append((cell(row), is_marked(row)))
-    definition = str(dataset[variable].attrs.get("definition", ""))
-    return Figure(variable, title, definition, dataset.sizes["sample"], list(rows.items()))
+        cells.setdefault(label, []).append((cell(row), is_marked(row)))
+    definition = str(dataset[measure.variable].attrs.get("definition", ""))
+    variants = [described[name] for name in shown_variants(dataset, measure)]
+    return Figure(measure, definition, dataset.sizes["sample"], variants, list(cells.items()))
 
 
 def _variant(dataset: xr.Dataset, name: str, look_number: int) -> dict[str, Any]:
@@ -167,7 +170,8 @@ def _metadata(dataset: xr.Dataset) -> list[tuple[str, str]]:
     return [
         (key.replace("_", " "), _plain(value))
         for key, value in metadata(dataset).items()
-        if key != "variants" and value is not None
+        # A floor of zero is none.
+        if key != "variants" and value is not None and (key, value) != ("floor", 0)
     ]
 
 

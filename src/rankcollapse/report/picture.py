@@ -9,11 +9,11 @@ import re
 import altair as alt
 import vl_convert
 
-from rankcollapse.report.numbers import plain_digits
+from rankcollapse.report.numbers import THIN_SPACE, plain_digits
 
 PNG_SCALE = 2.0
 
-_POWER = re.compile(r">10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)<")
+_POWER = re.compile(rf">10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹{THIN_SPACE}]+)<")
 _RAISED = r'>10<tspan dy="-0.42em" font-size="75%">{}</tspan><'
 
 

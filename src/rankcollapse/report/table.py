@@ -36,16 +36,16 @@ def table(dataset: xr.Dataset, variable: str = "relative_residual") -> list[Tabl
     variants = list(dict.fromkeys(summary["variant"]))
     layers = list(dict.fromkeys(summary["layer"]))
     cells = {(row["variant"], row["layer"]): row for row in summary.to_dict("records")}
+    starred = any(is_marked(row) for row in cells.values())
+    texts = {where: _text(row, starred) for where, row in cells.items()}
     widths = {
-        variant: max(
-            min(len(variant), HEADING), *(len(_text(cells[variant, layer])) for layer in layers)
-        )
+        variant: max(min(len(variant), HEADING), *(len(texts[variant, layer]) for layer in layers))
         for variant in variants
     }
     groups = _groups(widths)
     name = str(dataset[variable].attrs.get("long_name", variable.replace("_", " ")))
     over = dataset.sizes["sample"]
-    tables = [_part(name, {v: widths[v] for v in g}, layers, cells, over) for g in groups]
+    tables = [_part(name, {v: widths[v] for v in g}, layers, texts, over) for g in groups]
     caption = _caption(list(cells.values()))
     tables[-1].caption = Text(caption, style="dim") if caption else None
     return tables
@@ -63,7 +63,7 @@ def _groups(widths: dict[str, int]) -> list[list[str]]:
     return [[variant] for variant in variants]
 
 
-def _part(name: str, widths: dict[str, int], layers: list[str], cells: dict, samples: int) -> Table:
+def _part(name: str, widths: dict[str, int], layers: list[str], texts: dict, samples: int) -> Table:
     over = f"mean ± std over {samples} samples" if samples > 1 else "one sample"
     part = Table(
         box=box.SIMPLE_HEAD,
@@ -80,13 +80,15 @@ def _part(name: str, widths: dict[str, int], layers: list[str], cells: dict, sam
         if layer == FINAL_NORM:
             part.add_section()
         label = "after\nfinal\nnorm" if layer == FINAL_NORM else layer
-        part.add_row(label, *(_text(cells[variant, layer]) for variant in widths))
+        part.add_row(label, *(texts[variant, layer] for variant in widths))
     return part
 
 
-def _text(row: dict) -> Text:
+def _text(row: dict, starred: bool) -> Text:
+    """Return a cell; where any has a star, the others get a blank in its place."""
     marked = is_marked(row)
-    return Text(cell(row) + (STAR if marked else " "), style="dim" if marked else "", end="")
+    star = (STAR if marked else " ") if starred else ""
+    return Text(cell(row) + star, style="dim" if marked else "", end="")
 
 
 def _caption(rows: list[dict]) -> str:
@@ -96,6 +98,6 @@ def _caption(rows: list[dict]) -> str:
             f"{STAR} rounding: at the floor of its arithmetic, here or at an earlier layer, in at "
             "least half of the samples"
         )
-    if any(row["as_log10"] for row in rows):
+    if any(row["as_log10"] and row["samples"] > 1 for row in rows):
         lines.append("10^(a±b): mean and std of log10, for ratios below 1e-300")
     return "\n".join(lines)

@@ -18,10 +18,12 @@ def softmax_difference(
 ) -> Float[Tensor, "batch head row token"]:
     """(softmax(ln q + E) − q) / 2^(2e), with E = 2^(2e) · `scores` and q = `weights`.
 
-    With F = expm1(E) it is q ∘ (F − Fq) / (1 + Fq). Where E is below rounding, F = E, and the power
-    of two never enters, so there is no smallest residual. Where E is of the order of 1 nothing
-    cancels, and the plain difference is taken, which cannot overflow.
+    With F = expm1(E) it is q ∘ (F − Fq) / (1 + Fq). What a row of E has in common changes no
+    softmax and is taken out first, since it would cancel in F − Fq only. Where E is below rounding,
+    F = E, and the power of two never enters, so there is no smallest residual. Where E is of the
+    order of 1 nothing cancels, and the plain difference is taken, which cannot overflow.
     """
+    scores = scores - (scores * weights).sum(-1, keepdim=True)
     square = torch.exp2(2 * exponent).view(-1, 1, 1, 1)
     largest = (square * scores.abs().amax((1, 2, 3), keepdim=True)).flatten()
     if bool((largest < 1e-17).all()):

@@ -1,8 +1,8 @@
 """How fast the residual falls: the measured order and factor, beside what the structure predicts.
 
-Order is the slope of log residual out against log residual in, from layer to layer: 3 is the
-cubic rate of content-only attention (doubly exponential in depth), 1 a constant factor per layer, which is
-what a mask or positions in the scores leave (docs/theory.md §5). Costs nothing beside the pass.
+Order is the slope of log residual out against log residual in, layer by layer: 3 is the
+cubic rate of content-only attention (doubly exponential in depth), 1 a constant factor per layer,
+which is what a mask or positions in the scores leave (docs/theory.md §5).
 """
 
 import json
@@ -13,7 +13,6 @@ import numpy as np
 import xarray as xr
 
 from rankcollapse.metrics import local_order
-
 
 Expected = Literal["cubic", "linear", "none"]
 

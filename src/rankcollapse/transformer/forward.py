@@ -83,14 +83,18 @@ class Visit(Generic[S]):
 
 
 def sweep(
-    states: Iterable[Float[Tensor, "batch token width"]],
+    states: Iterable[Tensor],
     layouts: Sequence[Layout],
     blocks: Sequence[Block],
     final_norm: Norm | None,
     variants: Sequence[Variant],
     arithmetic: Arithmetic[S],
 ) -> Iterator[Visit[S]]:
-    """Takes every variant of every batch through the blocks, yielding each state when reached."""
+    """Takes every variant of every batch through the blocks, yielding each state when reached.
+
+    `states` are what enters the first block, one (batch, token, width) tensor per layout; batches
+    may differ in all but their width.
+    """
     entering = [arithmetic.enter(x) for x in states]
     streams = [list(entering) for _ in variants]
     del entering
