@@ -2,7 +2,7 @@
 
 >>> import rankcollapse
 >>> sorted(rankcollapse.__all__)
-['FAMILIES', 'RankCollapseError', 'Transformer', 'inspect', 'load', 'report']
+['FAMILIES', 'RankCollapseError', 'Transformer', 'inspect', 'load', 'paths', 'report']
 """
 
 from importlib import import_module
@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 from rankcollapse.errors import RankCollapseError
 
 if TYPE_CHECKING:
-    from rankcollapse import report
+    from rankcollapse import paths, report
     from rankcollapse.families import FAMILIES
     from rankcollapse.families.load import load
     from rankcollapse.inspection import inspect
     from rankcollapse.transformer import Transformer
 
 __version__ = version("rankcollapse")
-__all__ = ["FAMILIES", "RankCollapseError", "Transformer", "inspect", "load", "report"]
+__all__ = ["FAMILIES", "RankCollapseError", "Transformer", "inspect", "load", "paths", "report"]
 
 # PyTorch and transformers take seconds to import, so the public names are fetched on first use.
 _HOMES = {
@@ -33,6 +33,6 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
-    if name == "report":
-        return import_module("rankcollapse.report")
+    if name in ("paths", "report"):
+        return import_module(f"rankcollapse.{name}")
     raise AttributeError(f"module 'rankcollapse' has no attribute {name!r}")

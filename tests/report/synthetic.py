@@ -36,6 +36,9 @@ LONG_NAMES = {
     "residual_effective_rank": "effective rank of the residual",
     "residual_stable_rank": "stable rank of the residual",
     "largest_token_ratio": "largest token over the median",
+    "dense_log10_relative_residual": "log10 of the relative residual in plain float64",
+    "local_order": "local order",
+    "positional_lambda2": "second eigenvalue of the attention between equal tokens",
     "attention_entropy": "attention entropy",
     "attention_lambda2": "second eigenvalue of the attention",
 }
@@ -48,10 +51,12 @@ DEFINITIONS = {
 }
 
 
-def log10_curve(variant: str, layers: int, *, deep: bool) -> np.ndarray:
+def log10_curve(variant: str, layers: int, *, deep: bool, cubic: bool = False) -> np.ndarray:
     """Return the variant's log10 relative residual by layer, before it meets any floor."""
     layer = np.arange(layers + 1, dtype=float)
     start = np.log10(0.61)
+    if cubic and variant in ("san", "san+mlp"):
+        return start * 3**layer * (1.0 if variant == "san" else 0.8)
     if deep and variant.startswith("san") and "skip" not in variant:
         depth = 900 if variant == "san" else 500
         return start - depth * (layer / layers) ** 2
@@ -68,17 +73,25 @@ def synthetic(
     samples: int = 8,
     final_norm: bool = False,
     deep: bool = False,
+    cubic: bool = False,
     dtype: str = "float32",
     groups: Sequence[str] = ("residual", "similarity", "spectrum", "magnitude", "attention"),
     heads: int = 4,
     model: str = "bert-base-cased",
     massive: float = 3.0,
 ) -> xr.Dataset:
-    """Return a data set as `inspect` makes it; `deep` has no floor and goes down to 1e-900."""
+    """Return a data set as `inspect` makes it.
+
+    `deep` is of centered arithmetic and goes down to 1e-900; `cubic` is deep, too, and its log10
+    is three times as large in each layer.
+    """
+    deep = deep or cubic
+    dtype = "float64" if deep else dtype
     random = np.random.default_rng(0)
     shape = (len(variants), samples, layers + 1)
     noise = 0.03 * random.standard_normal(shape)
-    logs = np.stack([log10_curve(v, layers, deep=deep) for v in variants])[:, None, :] + noise
+    curves = [log10_curve(v, layers, deep=deep, cubic=cubic) for v in variants]
+    logs = np.stack(curves)[:, None, :] + noise
     resolution = -np.inf if deep else np.log10(FLOORS[dtype] / 2.2)
     logs = np.where(logs < resolution, resolution + noise, logs)
     at_floor = logs < (-np.inf if deep else np.log10(FLOORS[dtype]))
@@ -103,6 +116,15 @@ def synthetic(
             "largest_token_ratio": 1 + massive * np.arange(layers + 1) / layers * (1 + noise)
         },
     }
+    if deep:
+        order = np.full(shape, np.nan)
+        steps = np.diff(logs, axis=2)
+        order[:, :, 2:] = steps[:, :, 1:] / steps[:, :, :-1]
+        resolved = np.logical_and.accumulate(logs > np.log10(FLOORS["float64"]), axis=2)
+        groups_of["residual"] |= {
+            "dense_log10_relative_residual": np.where(resolved, logs, np.nan),
+            "local_order": order,
+        }
     dims = ("variant", "sample", "layer")
     data: dict[str, xr.DataArray] = {}
     for group, arrays in groups_of.items():
@@ -125,6 +147,8 @@ def synthetic(
     metadata = {
         "model": model,
         "family": "bert",
+        "causal": False,
+        "positions_in_scores": False,
         "layers": layers,
         "heads": 12,
         "width": 768,
@@ -140,7 +164,7 @@ def synthetic(
         "tokens_min": 128,
         "tokens_max": 128,
         "text_sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
-        "floor": None if deep else FLOORS[dtype],
+        "floor": 0.0 if deep else FLOORS[dtype],
         "variants": {
             v: {"off": OFF[v], "formula": FORMULAS.get(v, "X ← LN(X + SA(X))")} for v in variants
         },

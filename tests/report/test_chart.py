@@ -11,6 +11,7 @@ import vl_convert
 
 from rankcollapse.errors import OptionError
 from rankcollapse.report import chart, charts
+from rankcollapse.report.axis import along
 from rankcollapse.report.style import DARK, LIGHT, SHAPES, Theme, look
 from tests.report.synthetic import synthetic
 
@@ -22,9 +23,10 @@ def layer(drawing: alt.LayerChart, mark: str) -> dict[str, Any] | None:
         return None
     data = found.get("data") or spec["data"]
     values = data["values"] if "values" in data else spec["datasets"][data["name"]]
-    wanted = {(): (True, False), ("datum.after",): (True,), ("!datum.after",): (False,)}
-    filters = tuple(step["filter"] for step in found.get("transform", []))
-    kept = [value for value in values if value.get("after", False) in wanted[filters]]
+    filters = [step["filter"] for step in found.get("transform", [])]
+    wanted = {"datum.after": (True,), "!datum.after": (False,)}
+    parts = [part for part in filters if part in wanted] or [""]
+    kept = [v for v in values if v.get("after", False) in wanted.get(parts[0], (True, False))]
     return {"spec": found, "values": kept}
 
 
@@ -63,7 +65,79 @@ def test_states_below_the_smallest_float_are_drawn_where_they_are():
     assert san[-1]["y"] == pytest.approx(-900.2, abs=0.1)
     assert san[-1]["value"].startswith("10^(-900.2±")
     svg = vl_convert.vegalite_to_svg(drawing.to_dict())
-    assert "10⁻⁴⁰⁰" in svg and "10⁻⁸⁰⁰" in svg
+    for tick in ("1", "10⁻¹", "10⁻¹⁰", "10⁻¹⁰⁰"):
+        assert f">{tick}<" in svg
+
+
+def test_far_below_the_floors_the_axis_is_doubly_logarithmic():
+    found = layer(chart(synthetic(cubic=True)), "point")
+    assert found is not None
+    scale = found["spec"]["encoding"]["y"]["scale"]
+    assert (scale["type"], scale["constant"]) == ("symlog", 1)
+    heights = [along(p["y"]) for p in found["values"] if p["variant"] == "san"]
+    steps = np.diff(heights)[5:]
+    assert steps == pytest.approx(np.full(len(steps), -math.log(3)), abs=0.01)
+    assert "type" not in layer(chart(synthetic()), "point")["spec"]["encoding"]["y"]["scale"]  # pyright: ignore[reportOptionalSubscript]
+
+
+def test_dashes_are_the_plain_pass_as_far_as_it_resolves_every_sample():
+    dataset = synthetic(cubic=True)
+    dataset["dense_log10_relative_residual"][1, 3, 2] = np.nan
+    parts = [part for part in chart(dataset).to_dict()["layer"] if part["mark"]["type"] == "line"]
+    plain = [part for part in parts if "strokeDash" in part["mark"]]
+    assert [part["mark"].get("color") for part in plain] == [None, LIGHT.surface]
+    drawn = plain[0]["data"]["values"]
+    assert [p["position"] for p in drawn if p["variant"] == "san"] == [0, 1, 2, 3]
+    assert [p["position"] for p in drawn if p["variant"] == "san+mlp"] == [0, 1]
+    assert len([p for p in drawn if p["variant"] == "transformer"]) == 13
+    mean = (10 ** dataset["dense_log10_relative_residual"][0, :, 2]).mean().item()
+    assert drawn[2]["y"] == pytest.approx(math.log10(mean))
+    assert "Doubly logarithmic; dashes are the same pass" in json.dumps(chart(dataset).to_dict())
+    dashed = [p for p in chart(synthetic()).to_dict()["layer"] if "strokeDash" in p["mark"]]
+    assert [part["mark"]["type"] for part in dashed] == ["rule"]
+
+
+def test_the_local_order_has_its_references_and_leaves_out_what_has_none():
+    dataset = synthetic(cubic=True, final_norm=True)
+    drawing = chart(dataset, "local_order")
+    points = values(drawing, "point")
+    assert {p["variant"] for p in points} == {"san", "san+mlp"}
+    assert {p["layer"] for p in points} == {str(n) for n in range(2, 13)}
+    mean = dataset["local_order"].sel(variant="san", layer=9).mean("sample").item()
+    (point,) = [p for p in points if (p["variant"], p["layer"]) == ("san", "9")]
+    assert point["y"] == pytest.approx(mean) == pytest.approx(3, abs=0.01)
+    assert sorted((r["y"], r["label"]) for r in values(drawing, "text")) == [
+        (1.0, "linear"),
+        (3.0, "cubic"),
+    ]
+    assert {r["position"] for r in values(drawing, "text")} == {0.0}
+    # The looks are those of the other charts.
+    ranges = layer(drawing, "point")["spec"]["encoding"]["color"]["scale"]["range"]  # pyright: ignore[reportOptionalSubscript]
+    numbers = look([str(name) for name in dataset["variant"].values])
+    assert ranges == [LIGHT.palette[numbers["san"]], LIGHT.palette[numbers["san+mlp"]]]
+
+
+def test_the_local_order_is_drawn_from_minus_one_to_five_at_most():
+    dataset = synthetic(("san", "san+mlp"), cubic=True, samples=1)
+    dataset["local_order"][0, 0, 4] = 80.0
+    dataset["local_order"][1, 0, 4] = -80.0
+    found = layer(chart(dataset, "local_order"), "line")
+    assert found is not None
+    assert found["spec"]["encoding"]["y"]["scale"]["domain"] == [-1, 5]
+    assert found["spec"]["mark"]["clip"] is True
+    assert max(p["y"] for p in found["values"]) == 80.0
+    svg = vl_convert.vegalite_to_svg(chart(dataset, "local_order").to_dict())
+    assert svg.count('<path aria-label="') == 2 * 11 - 2
+
+
+def test_there_is_no_chart_of_an_order_that_no_variant_has():
+    dataset = synthetic(("san+skip", "transformer"), deep=True)
+    assert "local_order" not in charts(dataset)
+    assert list(charts(synthetic(cubic=True)))[:2] == ["relative_residual", "local_order"]
+    with pytest.raises(OptionError, match=r"'local_order'.*such as san"):
+        chart(dataset, "local_order")
+    dataset.attrs.clear()
+    assert "local_order" in charts(dataset)
 
 
 def test_exact_zeros_are_drawn_at_the_lowest_thing_there_is():
@@ -102,9 +176,41 @@ def test_the_runs_own_floor_is_where_its_metadata_say():
     assert [10 ** r["y"] for r in rule] == pytest.approx([4 * 2.0**-23])
 
 
-def test_floors_close_together_share_one_label():
-    labels = floor_labels(chart(synthetic(deep=True)))
-    assert sorted(labels) == ["", "float32 and float64 rounding floors"]
+def test_floors_have_a_label_each_where_there_is_room():
+    both = ["float32 rounding floor", "float64 rounding floor"]
+    assert floor_labels(chart(synthetic(deep=True))) == both
+    assert floor_labels(chart(synthetic(cubic=True, layers=11))) == both
+
+
+@pytest.mark.parametrize(("layers", "lines"), [(14, 2), (100, 1)])
+def test_floors_close_together_share_one_label_and_then_one_line(layers: int, lines: int):
+    drawing = chart(synthetic(("san", "transformer"), cubic=True, layers=layers, samples=1))
+    labels = floor_labels(drawing)
+    assert len(labels) == lines
+    assert [label for label in labels if label] == ["float32 and float64 rounding floors"]
+    assert vl_convert.vegalite_to_svg(drawing.to_dict()).count("10⁻¹<") >= 1
+
+
+def end(drawing: alt.LayerChart) -> set[float]:
+    return {value["position"] for value in values(drawing, "text")}
+
+
+def test_labels_of_floors_keep_out_of_the_way_of_the_curves():
+    late = synthetic(("san",), layers=6, samples=1, groups=["residual"])
+    logs = np.array([0, 0, -0.3, -1, -3, -6.3, -6.3])
+    late["relative_residual"][0, 0] = 10**logs
+    late["log10_relative_residual"][0, 0] = logs
+    assert end(chart(late)) == {0.0}
+    early = late.copy(deep=True)
+    early["relative_residual"][0, 0] = 10.0 ** np.array([0, -6, -6.9, -6.9, -6.9, -6.9, -6.9])
+    assert end(chart(early)) == {6.0}
+
+
+def test_equal_values_are_a_level_line_with_ticks_that_differ():
+    dataset = synthetic(("transformer",))
+    dataset["largest_token_ratio"][:] = 1.0 + 1e-9
+    svg = vl_convert.vegalite_to_svg(chart(dataset, "largest_token_ratio").to_dict())
+    assert svg.count(">1<") == 2  # one on each axis
 
 
 def test_the_state_after_the_final_norm_is_apart_and_joined_to_no_line():

@@ -12,6 +12,7 @@ import typer
 from rankcollapse.cli.failures import INTERRUPTED
 from rankcollapse.cli.families import families
 from rankcollapse.cli.inspect import inspect
+from rankcollapse.cli.paths import paths
 
 app = typer.Typer(
     name="rankcollapse",
@@ -25,6 +26,7 @@ app = typer.Typer(
 )
 app.command()(inspect)
 app.command()(families)
+app.add_typer(paths)
 
 
 def _print_version(wanted: bool) -> None:

@@ -1,12 +1,15 @@
-"""The one JSON document of `--json`: the run's metadata and every metric by variant and layer."""
+"""The one JSON document of `--json`: the run, every metric by variant and layer, the rates."""
 
 import json
 import math
+from dataclasses import asdict
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import xarray as xr
+
+    from rankcollapse.theory import Rate
 
 
 def json_document(dataset: "xr.Dataset") -> str:
@@ -19,11 +22,14 @@ def json_document(dataset: "xr.Dataset") -> str:
         An object with `metadata`, and with `variants`: for each variant a list of states in order,
         each with its `layer` (0 is the state that enters the first block; `"final_norm"` the one
         after a final norm), `at_floor` (share of samples, where the residual was measured) and
-        `{"mean": ..., "std": ...}` for each metric; per head these are lists. A number that does
-        not exist (the deviation of one sample, attention at layer 0) is null.
+        `{"mean": ..., "std": ...}` for each metric; per head these are lists, and one list where
+        samples have no part in it. `rates` has, for each variant, what theory expects of its rate
+        and what was measured (`rankcollapse.theory.Rate`). A number that does not exist (the
+        deviation of one sample, attention at layer 0) is null.
     """
     from rankcollapse.report.metadata import metadata
     from rankcollapse.report.summary import layer_labels, per_state_variables, summarize
+    from rankcollapse.theory import rates
 
     states: dict[str, list[dict[str, Any]]] = {
         str(variant): [{"layer": _layer(label)} for label in layer_labels(dataset)]
@@ -38,7 +44,15 @@ def json_document(dataset: "xr.Dataset") -> str:
     for name, array in dataset.data_vars.items():
         if set(array.dims) == {"variant", "sample", "layer", "head"}:
             _add_heads(states, str(name), array.transpose("variant", "layer", "head", "sample"))
-    document = {"metadata": metadata(dataset), "variants": states}
+        elif set(array.dims) == {"variant", "layer", "head"}:
+            for layers, values in zip(states.values(), array.values, strict=True):
+                for state, heads in zip(layers, values, strict=False):
+                    state[str(name)] = [_number(value) for value in heads]
+    document = {
+        "metadata": metadata(dataset),
+        "variants": states,
+        "rates": [_rate(rate) for rate in rates(dataset)],
+    }
     return json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1)
 
 
@@ -54,6 +68,13 @@ def _add_heads(states: dict[str, list[dict[str, Any]]], name: str, array: "xr.Da
                 "mean": [_number(value) for value in head_means],
                 "std": [_number(value) for value in head_stds],
             }
+
+
+def _rate(rate: "Rate") -> dict[str, Any]:
+    return {
+        name: _number(value) if isinstance(value, float) else value
+        for name, value in asdict(rate).items()
+    }
 
 
 def _layer(label: str) -> int | str:

@@ -48,6 +48,8 @@ def inspect(
 
     rankcollapse inspect gpt2 --init random --variants san,-mlp_skip
 
+    rankcollapse inspect ./my-model --arithmetic centered --out page
+
     cat notes.txt | rankcollapse inspect ./my-model --text - --json
     """
     with failures_as_lines(debug):
@@ -58,6 +60,10 @@ def inspect(
             )
         if overwrite and out is None:
             raise OptionError("--overwrite has nothing to replace; add --out or leave it out.")
+        if arithmetic == "centered" and dtype == "float32":
+            raise OptionError(
+                "--arithmetic centered runs in float64, not in float32; leave --dtype out."
+            )
         documents = _documents(text, column, samples)
 
         from rankcollapse import report

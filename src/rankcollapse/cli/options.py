@@ -118,8 +118,12 @@ LeaveOut = Annotated[
     ),
 ]
 Arithmetic = Annotated[
-    Literal["dense"],
-    typer.Option(help="How the states are represented.", rich_help_panel=_MEASURE),
+    Literal["dense", "centered"],
+    typer.Option(
+        help="dense: plain floating point. centered: shared row and residual apart, in float64, "
+        "which follows the collapse below rounding.",
+        rich_help_panel=_MEASURE,
+    ),
 ]
 
 Out = Annotated[

@@ -1,4 +1,4 @@
-"""What `inspect` prints: what was measured, the tables, and a few sentences of measured facts."""
+"""What `inspect` prints: what was measured, the tables, and sentences on facts and rates."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,11 @@ def print_results(dataset: "xr.Dataset", tokens: int) -> None:
     console.print()
     for sentence in report.findings(dataset):
         console.print(Text(sentence))
+    if sentences := report.rate_sentences(dataset):
+        console.print()
+        console.print(Text("Rate", style="bold"))
+        for sentence in sentences:
+            console.print(Text(sentence))
 
 
 def headline(run: dict[str, Any], tokens: int) -> str:
@@ -41,8 +46,9 @@ def headline(run: dict[str, Any], tokens: int) -> str:
     length = f"{longest}" if shortest == longest else f"{shortest} to {longest}"
     cut = f" (at most the first {tokens} of each)" if longest == tokens else ""
     samples = f"{run['samples']} sample{'' if run['samples'] == 1 else 's'}"
+    arithmetic = "" if run["arithmetic"] == "dense" else f" ({run['arithmetic']} arithmetic)"
     return (
         f"{run['model']} ({run['family']}, {init}): {run['layers']} layers, {run['heads']} heads, "
         f"width {run['width']}; {samples} × {length} tokens{cut}; "
-        f"{run['dtype']} on {run['device']}"
+        f"{run['dtype']}{arithmetic} on {run['device']}"
     )

@@ -68,6 +68,15 @@ def local_config(folder: Path) -> dict[str, Any]:
         raise CheckpointError(
             f"{folder} has no config.json: pass the folder that save_pretrained() wrote."
         )
+    return read_config(path)
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """A configuration file as it is written.
+
+    Raises:
+        UnsupportedModelError: It is not a JSON object.
+    """
     try:
         raw = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:

@@ -56,6 +56,17 @@ def assemble(
     dataset["at_floor"] = (DIMS, at_floor[:, :, : layers + 1], attrs)
     if model.final_norm is not None:
         dataset["at_floor_after_final_norm"] = (DIMS[:2], at_floor[:, :, -1], attrs)
+    return attach_metadata(dataset, model, variants, samples, details)
+
+
+def attach_metadata(
+    dataset: xr.Dataset,
+    model: Transformer,
+    variants: Sequence[Variant],
+    samples: Sequence[Sample],
+    details: Mapping[str, Any],
+) -> xr.Dataset:
+    """`dataset` with the run's metadata as one JSON attribute."""
     dataset.attrs["metadata"] = json.dumps(metadata(model, variants, samples, details))
     return dataset
 

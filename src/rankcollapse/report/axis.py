@@ -2,12 +2,27 @@
 
 A logarithmic quantity is drawn as its log10 on a linear axis, because 1e-900 is no float: the
 ticks sit at the log10 of round numbers and are labelled with these, as decimals or powers of ten.
+Beyond `DEEP` decades the axis is logarithmic in the exponent as well, but linear near 1: on it
+doubly exponential collapse is a straight line, beside which all else can still be seen.
 """
 
 import math
 from dataclasses import dataclass
 
 from rankcollapse.report.numbers import decade
+
+DEEP = 150.0
+"""Decades from which the exponent is drawn on a logarithmic axis of its own."""
+
+
+def along(exponent: float) -> float:
+    """Return how far an exponent is along the doubly logarithmic axis: ± ln(1 + |exponent|)."""
+    return math.copysign(math.log1p(abs(exponent)), exponent)
+
+
+def exponent_at(place: float) -> float:
+    """Return the exponent at a place along the doubly logarithmic axis."""
+    return math.copysign(math.expm1(abs(place)), place)
 
 
 @dataclass(frozen=True)
@@ -38,6 +53,18 @@ def log_ticks(low: float, high: float) -> Ticks:
     step = max(1, round_step(span / 8))
     values = range(math.ceil(low / step) * step, math.floor(high / step) * step + 1, step)
     return Ticks([float(v) for v in values], [decade(v) for v in values])
+
+
+def deep_ticks(low: float, high: float) -> Ticks:
+    """Return ticks for log10 values on the doubly logarithmic axis: 1, 10⁻¹, 10⁻¹⁰, 10⁻¹⁰⁰, ..."""
+    largest = max(abs(low), abs(high))
+    step = round_step(math.log10(largest) / 7)
+    sizes = [10.0**n for n in range(0, math.floor(math.log10(largest)) + 1, step)]
+    if largest < 1000:
+        sizes = [1.0, 3.0, 10.0, 30.0, 100.0, 300.0]
+    values = sorted({0.0, *sizes, *(-size for size in sizes)})
+    inside = [v for v in values if low <= v <= high]
+    return Ticks(inside, [decade(round(v)) for v in inside])
 
 
 def layer_ticks(layers: int, most: int = 13) -> list[int]:

@@ -10,6 +10,8 @@ from rankcollapse.report.measures import MEASURES, Measure, measured
 from rankcollapse.report.metadata import metadata, model_name
 from rankcollapse.report.style import LIGHT, PAGE, Theme
 
+DEEP_AXIS = "doubly logarithmic"
+
 
 def chart(
     dataset: xr.Dataset,
@@ -39,7 +41,7 @@ def chart(
         title: whether to write the quantity and the model's name over the chart.
 
     Raises:
-        OptionError: no such chart, or the data set was measured without its quantity.
+        OptionError: no such chart, or the data set has no such quantity.
     """
     measure = next((m for m in MEASURES if m.variable == variable), None)
     if measure is None:
@@ -52,7 +54,7 @@ def chart(
     picture = picture.properties(width=width, height=height, description=description)
     if title:
         picture = picture.properties(title=_heading(dataset, measure, drawn, theme))
-    return _configured(picture, theme)
+    return configured(picture, theme)
 
 
 def charts(
@@ -79,10 +81,18 @@ def _heading(dataset: xr.Dataset, measure: Measure, drawn: Curves, theme: Theme)
     spread = "mean ± std over" if count > 1 else "over"
     details.append(f"{spread} {count} text{'s' if count != 1 else ''}")
     subtitle = [" · ".join(details)]
+    hints = [DEEP_AXIS] if drawn.deep else []
     if drawn.plain:
-        subtitle.append("Dashes: the same pass in plain float64, as far as it resolves")
+        hints.append("dashes are the same pass in plain float64, as far as it resolves")
+    if hints:
+        subtitle.append(f"{hints[0][:1].upper()}{'; '.join(hints)[1:]}")
+    return heading(f"{measure.title} through depth", subtitle, theme)
+
+
+def heading(text: str, subtitle: list[str], theme: Theme) -> alt.TitleParams:
+    """Return the title over a chart, with smaller lines under it."""
     return alt.TitleParams(
-        text=f"{measure.title} through depth",
+        text=text,
         subtitle=subtitle,
         anchor="start",
         fontSize=16,
@@ -95,7 +105,8 @@ def _heading(dataset: xr.Dataset, measure: Measure, drawn: Curves, theme: Theme)
     )
 
 
-def _configured(picture: alt.LayerChart, theme: Theme) -> alt.LayerChart:
+def configured(picture: alt.LayerChart, theme: Theme) -> alt.LayerChart:
+    """Return a chart with the fonts, colours and distances that all have in common."""
     return (
         picture.configure(
             background=theme.surface,

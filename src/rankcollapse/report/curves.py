@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from rankcollapse.errors import OptionError
 from rankcollapse.report import numbers
+from rankcollapse.report.axis import DEEP, along, exponent_at
 from rankcollapse.report.measures import RESIDUAL, Measure, rows, shown_variants
 from rankcollapse.report.rules import Rules, rules
 from rankcollapse.report.summary import FINAL_NORM, is_marked, layer_labels
@@ -30,7 +32,7 @@ class Curves:
     `value` and `note` (text). `plain` has `variant`, `position`, `y` of the same pass in plain
     floating point, where it ran beside and resolves. `variants` are those that are drawn. `edge`
     is the abscissa of the state after a final norm, None without one. `domain` is the ordinate's
-    range.
+    range, and `deep` says that it is to be drawn doubly logarithmic.
     """
 
     points: list[Point]
@@ -40,27 +42,39 @@ class Curves:
     last_layer: int
     edge: float | None
     domain: tuple[float, float]
+    deep: bool
 
 
 def curves(dataset: xr.Dataset, measure: Measure) -> Curves:
     """Return the curves of `measure`.
 
     Raises:
-        OptionError: the data set lacks the measure's variable.
+        OptionError: the data set lacks the measure's variable, or no variant has it.
     """
+    variants = shown_variants(dataset, measure)
+    if not variants:
+        raise OptionError(
+            f"There is no chart of {measure.variable!r}, because every variant of the data set "
+            "keeps the attention skip connection; measure one without it, such as san."
+        )
     summaries = rows(dataset, measure)
     last = int(dataset["layer"].values[-1])
     apart = FINAL_NORM in layer_labels(dataset) and not measure.of_fall
     edge = last + max(0.12 * last, 0.3) if apart else None
     points = [_point(row, measure, edge) for row in summaries if row["samples"]]
-    ruled = rules(dataset, measure, points)
+    deep = measure.logarithmic and _span(points) >= DEEP
+    ruled = rules(dataset, measure, points, deep)
     if measure.logarithmic:
         _lift_zeros(points, ruled)
     points = [point for point in points if math.isfinite(point["y"])]
     plain = _plain(dataset) if measure is RESIDUAL else []
-    variants = shown_variants(dataset, measure)
-    domain = _domain(points, ruled, measure)
-    return Curves(points, plain, ruled, variants, last, edge, domain)
+    domain = _domain(points, ruled, measure, deep)
+    return Curves(points, plain, ruled, variants, last, edge, domain, deep)
+
+
+def _span(points: list[Point]) -> float:
+    drawn = [p["y"] for p in points if math.isfinite(p["y"])]
+    return max(drawn) - min(drawn) if drawn else 0.0
 
 
 def _plain(dataset: xr.Dataset) -> list[Point]:
@@ -133,13 +147,21 @@ def _lift_zeros(points: list[Point], ruled: Rules) -> None:
                 point[edge] = bottom
 
 
-def _domain(points: list[Point], ruled: Rules, measure: Measure) -> tuple[float, float]:
+def _domain(points: list[Point], ruled: Rules, measure: Measure, deep: bool) -> tuple[float, float]:
     drawn = [y for p in points for y in (p["low"], p["high"])] + [y for y, _ in ruled.lines]
     finite = [y for y in drawn if math.isfinite(y)] or [0.0, 1.0]
     low, high = min(finite), max(finite)
-    margin = max(0.04 * (high - low), 1e-3 * max(abs(low), abs(high)), 1e-6)
+    if deep:
+        low, high = along(low), along(high)
+        margin = 0.04 * (high - low)
+        return exponent_at(low - margin), exponent_at(high + margin)
     if measure.logarithmic:
+        # At least a tenth, so that equal values are no noise across the whole height.
+        margin = max(0.04 * (high - low), 0.02)
         return low - margin, high + margin
+    # Labels at the start of a rule need room over the highest one.
+    share = 0.1 if ruled.place == "start" else 0.04
+    margin = max(share * (high - low), 1e-3 * max(abs(low), abs(high)), 1e-6)
     low = max(low - margin, min(low, measure.smallest))
     high = min(high + margin, max(high, measure.largest))
     if measure.window is not None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import altair as alt
 
-from rankcollapse.report.axis import Ticks, layer_ticks, log_ticks
+from rankcollapse.report.axes import right_end, x_axis, x_scale, y_axis, y_scale
 from rankcollapse.report.curves import Curves
 from rankcollapse.report.measures import Measure
 from rankcollapse.report.style import SHAPES, Theme, look
@@ -30,9 +30,8 @@ class Drawing:
     def __init__(self, drawn: Curves, measure: Measure, variants: list[str], theme: Theme) -> None:
         """Prepare what the layers have in common; `variants` are all, also those not drawn."""
         self.drawn, self.measure, self.theme = drawn, measure, theme
-        every = look(variants)
-        variants = drawn.variants
-        numbers = {name: every[name] for name in variants}
+        numbers = {name: n for name, n in look(variants).items() if name in drawn.variants}
+        variants = list(numbers)
         colours = [theme.palette[n % len(theme.palette)] for n in numbers.values()]
         shapes = [SHAPES[n % len(SHAPES)] for n in numbers.values()]
         entries = [6.7 * len(name) + 38 for name in variants]
@@ -57,11 +56,9 @@ class Drawing:
             clear="pointerout",
             empty=False,
         )
-        self.x = alt.X("position:Q", scale=self._x_scale(), axis=self._x_axis())
-        axis = self._log_axis() if measure.logarithmic else alt.Axis(title=None, tickCount=6)
-        nice = not measure.logarithmic and measure.window is None
-        self.y_scale = alt.Scale(domain=list(drawn.domain), nice=nice)
-        self.y = alt.Y("y:Q", scale=self.y_scale, axis=axis)
+        self.x = alt.X("position:Q", scale=x_scale(drawn), axis=x_axis(drawn))
+        self.y_scale = y_scale(drawn, measure)
+        self.y = alt.Y("y:Q", scale=self.y_scale, axis=y_axis(drawn, measure))
         self.tooltip = [
             alt.Tooltip("variant:N", title="Variant"),
             alt.Tooltip("layer:N", title="Layer"),
@@ -110,13 +107,16 @@ class Drawing:
         )
 
     def _plain(self) -> list[alt.Chart]:
-        """Return the plain pass on top of the lines, with which it coincides where it is right."""
+        """Return the plain pass as hollow dashes, which stand out on a line of the same colour."""
         if not self.drawn.plain:
             return []
+        dashes = alt.Chart(alt.InlineData(values=self.drawn.plain)).encode(
+            x=self.x, y=self.y, detail="variant:N", opacity=self._faded()
+        )
+        style = {"strokeDash": [4, 4], "aria": False}
         return [
-            alt.Chart(alt.InlineData(values=self.drawn.plain))
-            .mark_line(strokeWidth=1, strokeDash=[4, 4], aria=False, color=self.theme.surface)
-            .encode(x=self.x, y=self.y, detail="variant:N", opacity=self._faded())
+            dashes.mark_line(strokeWidth=2, **style).encode(color=self.colour),
+            dashes.mark_line(strokeWidth=1, color=self.theme.surface, **style),
         ]
 
     def _bar(self) -> alt.Chart:
@@ -208,39 +208,13 @@ class Drawing:
 
     def _ground(self) -> alt.Chart:
         """Return the ground that sets the state after the final norm off from the layers."""
-        right = self._right()
+        right = right_end(self.drawn)
         left = right - (right - self.drawn.last_layer) * 2 / 3
         values = [{"from": left, "to": right}]
         return (
             alt.Chart(alt.InlineData(values=values))
             .mark_rect(color=self.theme.muted, opacity=0.09, aria=False)
-            .encode(x=alt.X("from:Q", scale=self._x_scale(), axis=self._x_axis()), x2="to:Q")
+            .encode(
+                x=alt.X("from:Q", scale=x_scale(self.drawn), axis=x_axis(self.drawn)), x2="to:Q"
+            )
         )
-
-    def _right(self) -> float:
-        """Return the abscissa of the right end, half the gap behind the last point."""
-        last, edge = self.drawn.last_layer, self.drawn.edge
-        return max(float(last), 0.5) if edge is None else edge + (edge - last) / 2
-
-    def _x_scale(self) -> alt.Scale:
-        return alt.Scale(domain=[0, self._right()], nice=False)
-
-    def _x_axis(self) -> alt.Axis:
-        last, edge = self.drawn.last_layer, self.drawn.edge
-        ticks: list[float] = [float(t) for t in layer_ticks(last)]
-        label = "format(datum.value, 'd')"
-        if edge is not None:
-            ticks.append(edge)
-            label = f"datum.value > {last} ? ['final', 'norm'] : {label}"
-        return alt.Axis(
-            title="Layer",
-            values=ticks,
-            labelExpr=label,
-            labelOverlap=False,
-            labelFlush=False,
-            grid=False,
-        )
-
-    def _log_axis(self) -> alt.Axis:
-        ticks: Ticks = log_ticks(*self.drawn.domain)
-        return alt.Axis(title=None, values=ticks.values, labelExpr=ticks.label_expression())

@@ -8,7 +8,7 @@ import contextlib
 import os
 import shutil
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import xarray as xr
@@ -48,24 +48,49 @@ def write(
     Raises:
         OutputError: the directory cannot be written, or is not empty and `overwrite` is false.
     """
+    return write_files(directory, NAMES, lambda fresh: _produce(dataset, fresh), overwrite)
+
+
+def write_files(
+    directory: str | os.PathLike[str],
+    names: Sequence[str],
+    produce: Callable[[Path], None],
+    overwrite: bool = False,
+) -> list[Path]:
+    """Write the files of one kind of report, all or none.
+
+    Args:
+        directory: made if it does not exist, with its parents.
+        names: every file that such a report can have.
+        produce: writes the files of this one into the folder it is given.
+        overwrite: whether the directory may hold anything already.
+
+    Returns:
+        The paths of the files, in the order of `names`.
+
+    Raises:
+        OutputError: the directory cannot be written, or is not empty and `overwrite` is false.
+    """
     target = Path(directory)
-    check_writable(target, overwrite)
+    check_writable(target, overwrite, names)
     absent = not target.exists()
     try:
         with _made(target.absolute().parent, keep=True), _scratch(target) as scratch:
             fresh = scratch / "new"
             fresh.mkdir()
-            _produce(dataset, fresh)
+            produce(fresh)
             if absent:
                 fresh.rename(target)
             else:
-                _swap(fresh, scratch / "old", target)
+                _swap(fresh, scratch / "old", target, names)
     except OSError as error:
         raise _refused(target, error) from error
-    return [target / name for name in NAMES if (target / name).exists()]
+    return [target / name for name in names if (target / name).exists()]
 
 
-def check_writable(directory: str | os.PathLike[str], overwrite: bool = False) -> None:
+def check_writable(
+    directory: str | os.PathLike[str], overwrite: bool = False, names: Sequence[str] = NAMES
+) -> None:
     """Make sure, before long work, that `write` will be able to write there.
 
     It tries: permission bits tell nothing to an administrator, and nothing of read-only disks.
@@ -85,7 +110,7 @@ def check_writable(directory: str | os.PathLike[str], overwrite: bool = False) -
                 f"The directory {target} is not empty; name another one, or pass --overwrite "
                 "(overwrite=True in Python) to replace an earlier report in it."
             )
-        folder = next((target / name for name in NAMES if (target / name).is_dir()), None)
+        folder = next((target / name for name in names if (target / name).is_dir()), None)
         if folder is not None:
             raise OutputError(
                 f"The results cannot go to {target}, where {folder.name} is a directory; "
@@ -153,18 +178,18 @@ def _produce(dataset: xr.Dataset, directory: Path) -> None:
         (directory / f"{variable}.png").write_bytes(png(drawing))
 
 
-def _swap(fresh: Path, old: Path, target: Path) -> None:
+def _swap(fresh: Path, old: Path, target: Path, names: Sequence[str]) -> None:
     """Move the new files into `target` and those of an earlier report out of it, or neither."""
     old.mkdir()
-    new = [name for name in NAMES if (fresh / name).exists()]
+    new = [name for name in names if (fresh / name).exists()]
     try:
-        for name in NAMES:
+        for name in names:
             if _exists(target / name):
                 (target / name).replace(old / name)
             if name in new:
                 (fresh / name).replace(target / name)
     except BaseException:
-        for name in NAMES:
+        for name in names:
             if _exists(old / name):
                 (old / name).replace(target / name)
             elif name in new and not (fresh / name).exists():

@@ -9,6 +9,7 @@ import math
 
 MISSING = "–"
 THIN_SPACE = "\u202f"
+HUGE = 1e7
 
 _DIGITS, _RAISED = "-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"
 
@@ -53,6 +54,10 @@ def mean_and_std(mean: float, std: float) -> str:
 
 def power(log10_mean: float, log10_std: float = math.nan) -> str:
     """Write a ratio too small for a float by the mean and deviation of its log10."""
+    if abs(log10_mean) >= HUGE:
+        spread = "" if math.isnan(log10_std) else f"±{log10_std:.0e}"
+        exponent = f"{log10_mean:.2e}{spread}"
+        return f"10^({exponent})"
     digits = 0 if abs(log10_mean) >= 1000 else 1
     exponent = f"{log10_mean:.{digits}f}"
     if math.isnan(log10_std):
@@ -63,9 +68,15 @@ def power(log10_mean: float, log10_std: float = math.nan) -> str:
 
 
 def decade(exponent: int) -> str:
-    """Write a power of ten for an axis: "1", "10⁻³", "10⁻⁴⁰⁰", from 10 000 on with a thin space."""
+    """Write a power of ten for an axis: "1", "10⁻³", from 10 000 on with thin spaces ("10⁻⁵⁰ ⁰⁰⁰").
+
+    From ten million on the exponent is rounded to a power of ten and written as one ("10^−10⁹").
+    """
     if exponent == 0:
         return "1"
+    if abs(exponent) >= HUGE:
+        sign = "−" if exponent < 0 else ""
+        return f"10^{sign}{decade(round(math.log10(abs(exponent))))}"
     digits = f"{exponent:,}" if abs(exponent) >= 10_000 else str(exponent)
     return f"10{digits.translate(str.maketrans(_DIGITS + ',', _RAISED + THIN_SPACE))}"
 

@@ -4,21 +4,18 @@ The charting library travels in the file. Colours are custom properties of the p
 follow a change between the light and the dark scheme without being drawn again.
 """
 
-import json
+import math
 import re
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
-import altair as alt
-import jinja2
-import vl_convert
 import xarray as xr
 from markupsafe import Markup, escape
 
 from rankcollapse.report.chart import chart
-from rankcollapse.report.curves import PLAIN, cell
+from rankcollapse.report.curves import PLAIN, cell, curves
 from rankcollapse.report.findings import findings
+from rankcollapse.report.html import render
 from rankcollapse.report.measures import RESIDUAL, Measure, measured, rows, shown_variants
 from rankcollapse.report.metadata import (
     listing,
@@ -28,30 +25,28 @@ from rankcollapse.report.metadata import (
     switched_off,
 )
 from rankcollapse.report.numbers import number
-from rankcollapse.report.rates import HEADINGS, known_rates, rate_cells, rate_sentences
-from rankcollapse.report.style import DARK, LIGHT, PAGE, css_variables, look
+from rankcollapse.report.rates import rate_sentences, rate_table
+from rankcollapse.report.style import PAGE, look
 from rankcollapse.report.summary import FINAL_NORM, is_marked
 
 HEIGHTS = {RESIDUAL.variable: 380}
 OTHER_HEIGHT = 250
-
-# Restated in the page for a reader who saves or forwards it: it may load nothing.
-POLICY = (
-    "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; "
-    "style-src 'unsafe-inline'; img-src data: blob:"
-)
 
 _NUMBER = re.compile(r"\d[\d.]*(?:e|\^)[-+]?[\d.]*\d")
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One chart with its table: what is measured, its definition, cells by layer and variant."""
+    """One chart with its table: what is measured, its definition, cells by layer and variant.
+
+    `is_cut` says that means lie beyond the range that is drawn.
+    """
 
     measure: Measure
     definition: str
     samples: int
     variants: list[dict[str, Any]]
+    is_cut: bool
     rows: list[tuple[str, list[tuple[str, bool]]]]
 
     @property
@@ -76,48 +71,44 @@ def page(dataset: xr.Dataset) -> str:
     """
     variants = look([str(name) for name in dataset["variant"].values])
     described = {name: _variant(dataset, name, n) for name, n in variants.items()}
-    figures = [_figure(dataset, measure, described) for measure in measured(dataset)]
+    measures = measured(dataset)
+    figures = [_figure(dataset, measure, described) for measure in measures]
     specs = {}
     for figure in figures:
         name = figure.measure.variable
         height = HEIGHTS.get(name, OTHER_HEIGHT)
         drawn = chart(dataset, name, theme=PAGE, width="container", height=height, title=False)
         specs[name] = drawn.to_dict()
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("rankcollapse.report"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("report.html.j2").render(
-        policy=POLICY,
+    return render(
+        "report.html.j2",
+        specs,
         model=model_name(dataset),
         facts=_facts(dataset),
         findings=[_unbroken(sentence) for sentence in findings(dataset)],
         figures=figures,
         has_plain=PLAIN in dataset,
-        rates=[(described[rate.variant], rate_cells(rate)) for rate in known_rates(dataset)],
-        rate_headings=HEADINGS,
+        is_deep=RESIDUAL in measures and curves(dataset, RESIDUAL).deep,
+        rates=rate_table(dataset),
+        described=described,
         rate_sentences=[_unbroken(sentence) for sentence in rate_sentences(dataset)],
         variants=list(described.values()),
         definitions=_definitions(dataset),
         metadata=_metadata(dataset),
-        specs=_script_json(specs),
-        library=_library(),
-        light=css_variables(LIGHT),
-        dark=css_variables(DARK),
     )
 
 
 def _figure(dataset: xr.Dataset, measure: Measure, described: dict[str, Any]) -> Figure:
     cells: dict[str, list[tuple[str, bool]]] = {}
-    for row in rows(dataset, measure):
+    low, high = measure.window or (-math.inf, math.inf)
+    shown = rows(dataset, measure)
+    for row in shown:
         label = "after final norm" if row["layer"] == FINAL_NORM else row["layer"]
         cells.setdefault(label, []).append((cell(row), is_marked(row)))
     definition = str(dataset[measure.variable].attrs.get("definition", ""))
     variants = [described[name] for name in shown_variants(dataset, measure)]
-    return Figure(measure, definition, dataset.sizes["sample"], variants, list(cells.items()))
+    is_cut = any(row["mean"] < low or row["mean"] > high for row in shown)
+    samples = dataset.sizes["sample"]
+    return Figure(measure, definition, samples, variants, is_cut, list(cells.items()))
 
 
 def _variant(dataset: xr.Dataset, name: str, look_number: int) -> dict[str, Any]:
@@ -158,6 +149,8 @@ def _definitions(dataset: xr.Dataset) -> list[tuple[str, str]]:
     found = []
     for name, array in dataset.data_vars.items():
         definition = array.attrs.get("definition")
+        if name == "at_floor" and metadata(dataset).get("floor") == 0:
+            continue
         if definition and not str(name).endswith("_after_final_norm"):
             unit = str(array.attrs.get("units", "1"))
             title = str(array.attrs.get("long_name", name))
@@ -186,16 +179,3 @@ def _plain(value: object) -> str:
 def _unbroken(sentence: str) -> Markup:
     """Return an escaped sentence in which no line ends within a number such as 2.4e-06."""
     return Markup(_NUMBER.sub(r'<span class="number">\g<0></span>', str(escape(sentence))))
-
-
-def _script_json(value: object) -> str:
-    """Return JSON that cannot end or open anything inside a script element."""
-    text = json.dumps(value, ensure_ascii=True, allow_nan=False)
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-@cache
-def _library() -> str:
-    version = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
-    bundle = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", version)
-    return bundle.replace("</script", "<\\/script").replace("<!--", "<\\!--")

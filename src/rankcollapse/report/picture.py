@@ -13,8 +13,8 @@ from rankcollapse.report.numbers import THIN_SPACE, plain_digits
 
 PNG_SCALE = 2.0
 
-_POWER = re.compile(rf">10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹{THIN_SPACE}]+)<")
-_RAISED = r'>10<tspan dy="-0.42em" font-size="75%">{}</tspan><'
+_POWER = re.compile(rf"10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹{THIN_SPACE}]+)<")
+_RAISED = r'10<tspan dy="-0.42em" font-size="75%">{}</tspan><'
 
 
 def svg(drawing: alt.LayerChart) -> str:

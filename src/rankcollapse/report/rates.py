@@ -1,15 +1,24 @@
 """The rate of collapse as readers get it: sentences, and the rows of a small table."""
 
 import math
+from dataclasses import dataclass
 
 import xarray as xr
 
-from rankcollapse.report.metadata import metadata
+from rankcollapse.report.metadata import metadata, switched_off
 from rankcollapse.report.numbers import MISSING, number
 from rankcollapse.theory import Rate, rates
 
 EXPECTED = {"cubic": "order 3", "linear": "order 1", "none": "no rate"}
 HEADINGS = ("Theory expects", "Measured order", "Factor per layer", "|λ₂|", "Layers", "Agrees")
+
+
+@dataclass(frozen=True)
+class RateTable:
+    """The rates as text: headings of the columns, and the cells of each variant."""
+
+    headings: list[str]
+    rows: list[tuple[str, list[str]]]
 
 
 def known_rates(dataset: xr.Dataset) -> list[Rate]:
@@ -19,7 +28,9 @@ def known_rates(dataset: xr.Dataset) -> list[Rate]:
     an order with theory; in any, where the data set does not say what the model's structure is.
     """
     run = metadata(dataset)
-    if not {"variants", "causal", "positions_in_scores"} <= run.keys():
+    variants = [str(name) for name in dataset["variant"].values]
+    described = all(switched_off(dataset, variant) is not None for variant in variants)
+    if not described or not {"causal", "positions_in_scores"} <= run.keys():
         return []
     found = rates(dataset)
     compared = any(rate.expected != "none" and rate.layers is not None for rate in found)
@@ -45,8 +56,19 @@ def rate_sentences(dataset: xr.Dataset) -> list[str]:
     return sentences
 
 
-def rate_cells(rate: Rate) -> list[str]:
-    """Return the texts of one rate under `HEADINGS`; `–` where there is nothing to say.
+def rate_table(dataset: xr.Dataset) -> RateTable:
+    """Return the rates as a table without the columns that would be empty; `–` is an empty cell."""
+    found = known_rates(dataset)
+    cells = [_cells(rate) for rate in found]
+    filled = [n for n in range(len(HEADINGS)) if any(row[n] != MISSING for row in cells)]
+    rows = [
+        (rate.variant, [row[n] for n in filled]) for rate, row in zip(found, cells, strict=True)
+    ]
+    return RateTable([HEADINGS[n] for n in filled], rows)
+
+
+def _cells(rate: Rate) -> list[str]:
+    """Return the texts under `HEADINGS`.
 
     A factor per layer is none of a sequence that falls ever faster, an order none of one that a
     skip connection carries on.
