@@ -1,7 +1,7 @@
 """What the `Centered` arithmetic costs, in units of plain float64 on the same work.
 
 The work: BERT-base at random initialisation, 8 samples × 128 tokens, twelve blocks and the
-relative residual after each, for `san` (attention only) and `san+mlp`. Both arithmetics run in turn,
+relative residual after each, for `san` and `san+mlp`. Both arithmetics run in turn,
 `--rounds` times, in one process; printed are medians of the ratio of neighbours. The limit is the
 matrix products, which both share; beside them `Centered` forms rows of P and powers of residuals.
 

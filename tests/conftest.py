@@ -19,9 +19,6 @@ install_import_hook(
 import importlib.util
 
 import pytest
-import torch
-
-torch.set_num_threads(2)
 
 
 @pytest.fixture(scope="session")

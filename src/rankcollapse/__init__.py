@@ -2,7 +2,7 @@
 
 >>> import rankcollapse
 >>> sorted(rankcollapse.__all__)
-['FAMILIES', 'RankCollapseError', 'Transformer', 'inspect', 'load', 'paths', 'report']
+['FAMILIES', 'RankCollapseError', 'Transformer', 'decompose', 'inspect', 'load', 'paths', 'report']
 """
 
 from importlib import import_module
@@ -16,15 +16,26 @@ if TYPE_CHECKING:
     from rankcollapse.families import FAMILIES
     from rankcollapse.families.load import load
     from rankcollapse.inspection import inspect
+    from rankcollapse.paths.decompose import decompose
     from rankcollapse.transformer import Transformer
 
 __version__ = version("rankcollapse")
-__all__ = ["FAMILIES", "RankCollapseError", "Transformer", "inspect", "load", "paths", "report"]
+__all__ = [
+    "FAMILIES",
+    "RankCollapseError",
+    "Transformer",
+    "decompose",
+    "inspect",
+    "load",
+    "paths",
+    "report",
+]
 
 # PyTorch and transformers take seconds to import, so the public names are fetched on first use.
 _HOMES = {
     "FAMILIES": "rankcollapse.families",
     "Transformer": "rankcollapse.transformer",
+    "decompose": "rankcollapse.paths.decompose",
     "inspect": "rankcollapse.inspection",
     "load": "rankcollapse.families.load",
 }

@@ -3,13 +3,17 @@
 import inspect as signatures
 import json
 import shutil
+from typing import get_args
 
 import numpy as np
 import pytest
 from transformers import BertModel, GPT2Config
 
 import rankcollapse
+from rankcollapse.cli import options
 from rankcollapse.cli.inspect import inspect as command
+from rankcollapse.inspection.inspect import ARITHMETICS
+from rankcollapse.theory import rates
 
 from .conftest import HEADS, LAYERS, POSITIONS, save_tokenizer
 
@@ -32,6 +36,22 @@ def measure(run, model, text):
         return json.loads(result.stdout)
 
     return measure
+
+
+@pytest.fixture
+def gpt2(tmp_path):
+    """A folder with the configuration of a model that has a causal mask and a final norm."""
+    GPT2Config(vocab_size=30, n_positions=16, n_embd=32, n_layer=2, n_head=HEADS).save_pretrained(
+        tmp_path / "gpt2"
+    )
+    return tmp_path / "gpt2"
+
+
+@pytest.fixture
+def ids(tmp_path):
+    path = tmp_path / "ids.jsonl"
+    path.write_text('{"input_ids": [1, 2, 3, 4]}\n{"input_ids": [5, 6, 7]}\n')
+    return path
 
 
 def column(document, variant="transformer", metric="relative_residual"):
@@ -127,17 +147,70 @@ class TestJson:
             assert all(std > 0 for std in entropies["std"])
         assert "token_cosine" not in states[0]
 
-    def test_state_after_a_final_norm_has_a_label_of_its_own(self, measure, tmp_path):
-        GPT2Config(vocab_size=30, n_positions=16, n_embd=32, n_layer=2, n_head=4).save_pretrained(
-            tmp_path / "gpt2"
-        )
-        ids = tmp_path / "ids.jsonl"
-        ids.write_text('{"input_ids": [1, 2, 3, 4]}\n{"input_ids": [5, 6, 7]}\n')
-        document = measure("--init", "random", source=tmp_path / "gpt2", documents=ids)
+    def test_state_after_a_final_norm_has_a_label_of_its_own(self, measure, gpt2, ids):
+        document = measure("--init", "random", source=gpt2, documents=ids)
         states = document["variants"]["transformer"]
         assert [state["layer"] for state in states] == [0, 1, 2, "final_norm"]
         assert states[3]["relative_residual"]["mean"] != states[2]["relative_residual"]["mean"]
         assert states[3]["at_floor"] == 0
+
+
+class TestCentered:
+    def test_powers_of_ten_the_rate_and_the_arithmetic_are_printed(self, run, model, text):
+        options = ["--arithmetic", "centered", "--init", "random", "--metrics", "residual"]
+        result = run("inspect", model, "--text", text, *options)
+        assert (result.exit_code, result.stderr) == (0, "")
+        head, rest = result.stdout.split("\n\n", 1)
+        assert "float64 (centered arithmetic) on cpu" in " ".join(head.split())
+        _, rate = rest.split("\nRate\n")
+        rate = " ".join(rate.split())
+        assert rate.startswith("san: attention on content alone")
+        assert rate.endswith(
+            "san+skip, transformer: the attention skip connection carries the "
+            "residual from layer to layer; theory expects no rate."
+        )
+        assert max(map(len, rest.splitlines())) <= 80
+
+    def test_dense_runs_have_no_rate_where_none_can_be_compared(self, run, model, text):
+        assert "Rate" not in run("inspect", model, "--text", text).stdout
+
+    def test_json_has_what_is_new_and_the_rates(self, measure, model):
+        document = measure("--arithmetic", "centered", "--metrics", "residual")
+        dataset = rankcollapse.inspect(model, TEXTS, arithmetic="centered", metrics=["residual"])
+        states = document["variants"]["san"]
+        for name in ("log10_relative_residual", "dense_log10_relative_residual"):
+            expected = dataset[name].sel(variant="san", layer=1).mean().item()
+            assert states[1][name]["mean"] == pytest.approx(expected)
+        assert states[1]["local_order"] == {"mean": None, "std": None}
+        assert states[2]["local_order"]["mean"] is not None
+        for found, rate in zip(document["rates"], rates(dataset), strict=True):
+            assert found["variant"] == rate.variant
+            assert (found["expected"], found["agrees"]) == (rate.expected, rate.agrees)
+            span = None if rate.layers is None else list(rate.layers)
+            assert found["layers"] == span
+            assert found["order"] == (None if span is None else pytest.approx(rate.order))
+        assert [rate["expected"] for rate in document["rates"]] == [
+            *("cubic", "cubic", "none", "none")
+        ]
+
+    def test_json_has_the_eigenvalues_between_equal_tokens_by_head(self, measure, gpt2, ids):
+        document = measure(
+            "--init", "random", "--arithmetic", "centered", source=gpt2, documents=ids
+        )
+        states = document["variants"]["san"]
+        assert states[0]["positional_lambda2"] == [None] * HEADS
+        assert states[1]["positional_lambda2"] == pytest.approx([0.5] * HEADS, abs=0.05)
+        assert "positional_lambda2" not in states[3]
+        assert document["rates"][0]["expected"] == "linear"
+
+    def test_the_choices_are_those_of_python(self):
+        given = get_args(get_args(options.Arithmetic)[0])
+        assert given == ARITHMETICS
+
+    def test_float64_may_be_named(self, measure):
+        named = measure("--arithmetic", "centered", "--dtype", "float64")
+        assert named["metadata"]["dtype"] == "float64"
+        assert column(named) == column(measure("--arithmetic", "centered"))
 
 
 class TestOptions:

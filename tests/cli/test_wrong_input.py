@@ -167,6 +167,10 @@ class TestBeforeTheModelIsLoaded:
     def test_metrics(self, refused):
         assert "'rank' does not exist: use residual" in refused("--metrics", "residual,rank")
 
+    def test_centered_arithmetic_in_float32(self, refused):
+        line = refused("--arithmetic", "centered", "--dtype", "float32")
+        assert "--arithmetic centered runs in float64, not in float32; leave --dtype out." in line
+
     def test_seed_of_pretrained_weights(self, refused):
         assert "--init random" in refused("--seed", 3)
 

@@ -245,6 +245,7 @@ class TestAttention:
         config._attn_implementation = "eager"
         model = randomised(config)
         inputs = padded(ids((9, 5)), left=side == "left")
+        inputs["token_type_ids"] = torch.tensor([[0, 0, 0, 0, 0, 0, 1, 1, 1], [0] * 3 + [1] * 6])
         with torch.no_grad():
             attentions = model(**inputs, output_attentions=True).attentions
         results = inspect(model, inputs, ["san", "transformer"], metrics=("attention",))

@@ -163,9 +163,9 @@ def test_wrong_sizes_are_named(count, value):
 
 
 def test_sizes_that_would_take_for_ever_are_refused():
-    with pytest.raises(OptionError, match="layers=10001 .* at most 10000"):
+    with pytest.raises(OptionError, match=r"layers=10001 .* at most 10000"):
         length_distribution(10_001, 1)
-    with pytest.raises(OptionError, match="heads=1000001 .* at most 1000000"):
+    with pytest.raises(OptionError, match=r"heads=1000001 .* at most 1000000"):
         count_paths(1, 1_000_001)
 
 

@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 import xarray as xr
+from transformers import GPT2Config
 
+import rankcollapse
 from rankcollapse.errors import OutputError
 from rankcollapse.report import check_writable, files, page, tidy, write
+from tests.networks import ids
 from tests.report.synthetic import synthetic
 
 SMALL = synthetic(("san", "transformer"), layers=3, samples=2, final_norm=True)
@@ -60,6 +63,46 @@ def test_a_data_set_far_below_the_smallest_float_comes_back(tmp_path: Path):
     with xr.open_dataset(tmp_path / "out" / "results.nc") as back:
         assert back["log10_relative_residual"].min().item() < -890
         xr.testing.assert_identical(back.load(), deep)
+
+
+@pytest.fixture(scope="module")
+def centered() -> xr.Dataset:
+    """A causal model's, so that it has every variable that centered arithmetic adds."""
+    config = GPT2Config(vocab_size=99, n_positions=16, n_embd=32, n_layer=4, n_head=4)
+    model = rankcollapse.load(config, init="random", dtype="float64")
+    inputs = {"input_ids": ids((9, 6))}
+    return rankcollapse.inspect(model, inputs, ["san", "transformer"], arithmetic="centered")
+
+
+def test_centered_results_come_back_as_they_were(centered: xr.Dataset, tmp_path: Path):
+    paths = write(centered, tmp_path / "out")
+    assert {"local_order.svg", "local_order.png"} <= {path.name for path in paths}
+    with xr.open_dataset(tmp_path / "out" / "results.nc", engine="h5netcdf") as back:
+        xr.testing.assert_identical(back.load(), centered)
+        assert back["positional_lambda2"].dims == ("variant", "layer", "head")
+
+
+def test_the_csv_of_centered_results_has_what_is_new_by_state_and_nothing_by_head(
+    centered: xr.Dataset, tmp_path: Path
+):
+    write(centered, tmp_path / "out")
+    with (tmp_path / "out" / "results.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 2 * 2 * 6
+    assert {"dense_log10_relative_residual", "local_order"} <= rows[0].keys()
+    assert not [name for name in rows[0] if "lambda2" in name]
+    for row in rows:
+        if row["layer"] != "final_norm":
+            at = {"variant": row["variant"], "sample": int(row["sample"])}
+            order = centered["local_order"].sel(at | {"layer": int(row["layer"])}).item()
+            assert (row["local_order"] == "") == (int(row["layer"]) < 2)
+            assert float(row["local_order"] or "nan") == pytest.approx(order, rel=0, nan_ok=True)
+
+
+def test_an_svg_raises_the_digits_of_long_exponents(tmp_path: Path):
+    write(synthetic(("san",), cubic=True, samples=1, groups=["residual"]), tmp_path)
+    text = (tmp_path / "relative_residual.svg").read_text(encoding="utf-8")
+    assert ">−10\u202f000</tspan>" in text and "⁻" not in text
 
 
 def test_the_csv_is_the_tidy_table_to_the_last_digit(written: Path):

@@ -141,6 +141,16 @@ def test_depths_below_the_smallest_float():
     assert "keeps 10^-500.2: the skip connection is what holds the tokens apart." in said
 
 
+def test_depths_of_hundreds_of_thousands_of_decades():
+    dataset = synthetic(("san",), cubic=True, samples=2, groups=["residual"])
+    depth = dataset["log10_relative_residual"].sel(layer=12).mean().item()
+    assert findings(dataset) == [
+        "Without skip connections and MLPs (san) the relative residual falls from 0.608 at layer 0 "
+        f"to 10^{depth:.0f} at layer 12."
+    ]
+    assert depth < -100_000
+
+
 def test_many_variants_are_told_by_their_ends():
     names = ("san", "san+mlp", "san+skip", "transformer", "-mlp_skip", "-mlp", "-attention_skip")
     said = findings(synthetic(names, groups=["residual"]))

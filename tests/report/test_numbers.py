@@ -5,8 +5,8 @@ from itertools import pairwise
 
 import pytest
 
-from rankcollapse.report.axis import layer_ticks, log_ticks
-from rankcollapse.report.numbers import decade, mean_and_std, number, power
+from rankcollapse.report.axis import along, deep_ticks, exponent_at, layer_ticks, log_ticks
+from rankcollapse.report.numbers import decade, mean_and_std, number, plain_digits, power
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,38 @@ def test_powers_of_ten():
     assert power(-400.26, 0.012) == "10^(-400.3±0.01)"
     assert power(-1234.4, 12.3) == "10^(-1234±12)"
     assert power(-400.26) == "10^-400.3"
+    assert power(-322790.6) == "10^-322791"
+    assert power(-322790.6, 2063.4) == "10^(-322791±2063)"
+    assert power(-1328.4, 0.31) == "10^(-1328±0.3)"
+    assert power(-3.4567e20, 1.2e17) == "10^(-3.46e+20±1e+17)"
+    assert power(-3.4567e20) == "10^(-3.46e+20)"
+
+
+def test_powers_of_ten_on_an_axis():
     assert [decade(e) for e in (0, -3, -400, 12)] == ["1", "10⁻³", "10⁻⁴⁰⁰", "10¹²"]
+    assert [decade(-(10**n)) for n in (3, 4, 5, 6)] == [
+        "10⁻¹⁰⁰⁰",
+        "10⁻¹⁰\u202f⁰⁰⁰",
+        "10⁻¹⁰⁰\u202f⁰⁰⁰",
+        "10⁻¹\u202f⁰⁰⁰\u202f⁰⁰⁰",
+    ]
+    assert decade(-(10**9)) == "10^−10⁹"
+    assert plain_digits("⁻¹⁰\u202f⁰⁰⁰") == "−10\u202f000"
+
+
+def test_ticks_of_the_doubly_logarithmic_axis_are_powers_of_powers():
+    ticks = deep_ticks(-500_000.0, 0.5)
+    assert ticks.values == [-100_000, -10_000, -1000, -100, -10, -1, 0]
+    assert ticks.labels[-2:] == ["10⁻¹", "1"]
+    assert deep_ticks(-400.0, 0.5).values == [-300, -100, -30, -10, -3, -1, 0]
+    far = deep_ticks(-3e100, 0.5).values
+    assert 5 <= len(far) <= 9 and far[-1] == 0
+
+
+@pytest.mark.parametrize("exponent", [-4e5, -15.7, -0.2, 0.0, 0.3, 12.0])
+def test_places_along_the_doubly_logarithmic_axis_have_one_exponent(exponent: float):
+    assert exponent_at(along(exponent)) == pytest.approx(exponent)
+    assert along(exponent) == pytest.approx(math.copysign(math.log(1 + abs(exponent)), exponent))
 
 
 def test_ticks_over_many_decades_are_round_powers():

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 import pytest
 import xarray as xr
 
-from rankcollapse.report import findings, page
+from rankcollapse.report import findings, page, rate_sentences
 from tests.report.synthetic import FORMULAS, synthetic
 
 
@@ -115,6 +115,40 @@ def test_an_attribute_cannot_break_out():
     reader = read(dataset)
     assert '<b>bold</b> & "quoted"' in words(reader)
     assert not [tag for tag, _ in reader.tags if tag == "b"]
+
+
+def test_centered_data_have_a_section_on_the_rate():
+    dataset = synthetic(cubic=True, final_norm=True)
+    reader = read(dataset)
+    text = words(reader)
+    for sentence in rate_sentences(dataset):
+        assert sentence in text
+    assert "Theory expects Measured order Factor per layer Layers Agrees" in text
+    assert "Dashes along a line are the same pass in plain float64" in text
+    assert "The axis is doubly logarithmic" in text
+    assert "Variants that keep the attention skip connection have none." in text
+    assert "Some means lie beyond" not in text
+    assert list(json.loads(reader.scripts[1]))[:2] == ["relative_residual", "local_order"]
+    html = page(dataset)
+    last = html[html.rindex('aria-label="Local order by layer"') :]
+    table = last[: last.index("</table>")]
+    assert table.count("<td") == 2 * 11
+    assert "after final norm" not in table
+    # With a floor of zero nothing is at it.
+    assert "Definition of at the rounding floor" not in text
+    assert "<dt>arithmetic</dt>" in html and "<dt>floor</dt>" not in html
+
+
+def test_dense_data_have_no_section_on_the_rate():
+    text = words(read(synthetic()))
+    for words_of_it in ("Rate", "Dashes", "doubly logarithmic", "Local order"):
+        assert words_of_it not in text
+
+
+def test_orders_beyond_the_chart_are_mentioned():
+    dataset = synthetic(cubic=True)
+    dataset["local_order"][0, :, 4] = -80.0
+    assert "Some means lie beyond −1 to 5; they are in the table." in words(read(dataset))
 
 
 @pytest.mark.parametrize("groups", [["similarity"], ["spectrum", "magnitude"], ["attention"]])

@@ -17,6 +17,7 @@ PAGES = {
     "plain": synthetic(),
     "final norm": synthetic(final_norm=True, layers=24, massive=30, model="a/" + "long-name-" * 9),
     "deep": synthetic(deep=True),
+    "centered": synthetic(cubic=True, final_norm=True),
     "many variants": synthetic(
         ("san", "san+mlp", "san+skip", "transformer", "-mlp_skip", "-attention_norm", "-mlp_norm"),
         layers=48,
@@ -60,10 +61,16 @@ def test_the_page_is_drawn_quietly_and_fits(
     for variable in ("relative_residual", "effective_rank", "token_cosine", "largest_token_ratio"):
         if variable in PAGES[name]:
             sizes = PAGES[name].sizes
-            states = sizes["layer"] + (name == "final norm")
+            after = f"{variable}_after_final_norm" in PAGES[name]
             drawn = count(browser, variable, POINTS)
-            assert drawn == sizes["variant"] * states
-            assert count(browser, variable, ".mark-line path") == sizes["variant"]
+            assert drawn == sizes["variant"] * (sizes["layer"] + after)
+            lines = count(browser, variable, ".mark-line path")
+            # The plain pass of centered arithmetic is a coloured line and a core in it.
+            plain = variable == "relative_residual" and "local_order" in PAGES[name]
+            assert lines == sizes["variant"] * (3 if plain else 1)
+    if "local_order" in PAGES[name]:
+        assert count(browser, "local_order", ".mark-line path") == 2
+        assert count(browser, "local_order", POINTS) == 2 * (PAGES[name].sizes["layer"] - 2)
     wide = browser.evaluate("document.documentElement.scrollWidth - window.innerWidth")
     assert wide <= 0
     outside = browser.evaluate(
@@ -86,6 +93,21 @@ def test_colours_follow_the_scheme_without_a_new_drawing(browser: Browser, folde
     dark = [browser.evaluate(colour.format(*what)) for what in (label, line)]
     assert light == ["rgb(91, 101, 112)", "rgb(213, 94, 0)"]
     assert dark == ["rgb(154, 165, 176)", "rgb(240, 128, 60)"]
+
+
+def test_the_doubly_logarithmic_axis_and_both_floors_can_be_read(browser: Browser, folder: Path):
+    browser.open(folder / "centered.html", width=1280, scheme="light", ready=DRAWN)
+    texts = browser.evaluate(
+        "[...document.querySelectorAll('#chart-relative_residual text')].map(t => t.textContent)"
+    )
+    ticks = ["1", "10⁻¹", "10⁻¹⁰", "10⁻¹⁰⁰", "10⁻¹⁰⁰⁰", "10⁻¹⁰\u202f⁰⁰⁰", "10⁻¹⁰⁰\u202f⁰⁰⁰"]
+    assert {*ticks, "float32 rounding floor", "float64 rounding floor"} <= set(texts)
+    point(browser, f"#chart-relative_residual {POINTS}", 11)
+    browser.wait("document.querySelector('#vg-tooltip-element.visible')")
+    text = browser.evaluate("document.querySelector('#vg-tooltip-element').innerText")
+    assert text.split()[1] in ("san", "san+mlp") and text.split()[2:4] == ["Layer", "11"]
+    assert "10^(-" in text
+    assert browser.complaints == []
 
 
 def test_the_legend_isolates_a_variant_and_points_have_tooltips(browser: Browser, folder: Path):

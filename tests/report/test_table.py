@@ -59,8 +59,9 @@ def test_half_of_the_samples_is_enough_for_a_star_and_less_is_not():
         synthetic(deep=True),
         synthetic(SEVEN, deep=True),
         synthetic(SEVEN, samples=1),
+        synthetic(cubic=True),
     ],
-    ids=["plain", "final norm", "deep", "deep and many", "many"],
+    ids=["plain", "final norm", "deep", "deep and many", "many", "cubic"],
 )
 def test_every_table_fits_eighty_columns_whole(dataset: xr.Dataset):
     for variable in ("relative_residual", "effective_rank", "token_cosine", "absolute_residual"):
@@ -92,6 +93,25 @@ def test_ratios_below_the_smallest_float_are_powers_of_ten():
     lines = printed(synthetic(deep=True))
     assert any("10^(-900.2±" in line for line in lines)
     assert any(line.startswith("10^(a±b)") for line in lines)
+
+
+def test_four_variants_of_centered_data_are_one_table_without_room_for_stars():
+    dataset = synthetic(cubic=True)
+    assert len(table(dataset)) == 1
+    lines = printed(dataset)
+    logs = dataset["log10_relative_residual"].sel(variant="san", layer=12)
+    assert logs.mean().item() < -100_000
+    expected = f"10^({logs.mean().item():.0f}±{logs.std(ddof=1).item():.2f}"
+    assert expected[:12] in "".join(lines)
+    rows = [line for line in lines if line.split()[:1] == ["6"]]
+    assert "e-" in rows[0] and "10^" not in rows[0]
+    assert all(len(line.rstrip()) == len(lines[2].rstrip()) for line in rows)
+
+
+def test_one_sample_of_centered_data_has_no_caption_on_deviations():
+    lines = printed(synthetic(cubic=True, samples=1))
+    assert any("10^-" in line for line in lines)
+    assert not any("a±b" in line for line in lines)
 
 
 def test_one_sample_has_no_deviation_and_missing_values_are_dashes():

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from rankcollapse.cli.decompose import decompose
 from rankcollapse.cli.failures import INTERRUPTED
 from rankcollapse.cli.families import families
 from rankcollapse.cli.inspect import inspect
@@ -25,6 +26,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(inspect)
+app.command()(decompose)
 app.command()(families)
 app.add_typer(paths)
 

@@ -64,7 +64,7 @@ def inspect(
             raise OptionError(
                 "--arithmetic centered runs in float64, not in float32; leave --dtype out."
             )
-        documents = _documents(text, column, samples)
+        documents = read_text(text, column, samples)
 
         from rankcollapse import report
         from rankcollapse.transformer.variants import parse_variants
@@ -103,11 +103,11 @@ def inspect(
                 print(f"\nThe page is {out / 'report.html'}; data and charts lie beside it.")
 
 
-def _documents(text: str | None, column: str | None, samples: int) -> "Documents":
+def read_text(text: str | None, column: str | None, samples: int) -> "Documents":
     from rankcollapse.inputs.documents import biographies, read_documents
 
     if text is not None:
-        return read_documents(text, column=column, limit=samples)
+        return readread_text(text, column=column, limit=samples)
     if column is not None:
         raise OptionError(f"--column {column} needs a file to read it from; add --text.")
     return biographies()[:samples]

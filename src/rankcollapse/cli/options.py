@@ -120,8 +120,8 @@ LeaveOut = Annotated[
 Arithmetic = Annotated[
     Literal["dense", "centered"],
     typer.Option(
-        help="dense: plain floating point. centered: shared row and residual apart, in float64, "
-        "which follows the collapse below rounding.",
+        help="Plain floating point (dense), or float64 with the residual carried apart, which "
+        "follows the collapse far below rounding (centered).",
         rich_help_panel=_MEASURE,
     ),
 ]

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from rankcollapse.families.bert import embeddings
-from rankcollapse.families.family import Family, activation, require
+from rankcollapse.families.family import Family, activation, head_size, require
 from rankcollapse.families.tensors import Tensors
 from rankcollapse.transformer import MLP, Architecture, Attention, Block, Embedding
 
@@ -22,6 +22,8 @@ class Albert(Family):
         """The sizes of an `AlbertConfig`; every inner layer of a group counts as a layer."""
         positions = getattr(config, "position_embedding_type", "absolute")
         require(positions == "absolute", "position_embedding_type", positions, "use 'absolute'")
+        activation(config, "hidden_act")
+        head_size(config.hidden_size, config.num_attention_heads)
         return Architecture(
             config.num_hidden_layers * config.inner_group_num,
             config.num_attention_heads,
@@ -55,7 +57,7 @@ class Albert(Family):
                 read.linear(f"{name}.attention.dense", width, width),
                 heads=config.num_attention_heads,
                 key_heads=config.num_attention_heads,
-                scale=(width // config.num_attention_heads) ** -0.5,
+                scale=head_size(width, config.num_attention_heads) ** -0.5,
             ),
             MLP(
                 read.linear(f"{name}.ffn", width, config.intermediate_size),

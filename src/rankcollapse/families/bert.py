@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from rankcollapse.families.family import Family, activation, require
+from rankcollapse.families.family import Family, activation, head_size, require
 from rankcollapse.families.tensors import Tensors
 from rankcollapse.transformer import MLP, Architecture, Attention, Block, Embedding
 
@@ -22,6 +22,8 @@ class Bert(Family):
         require(positions == "absolute", "position_embedding_type", positions, "use 'absolute'")
         cross = getattr(config, "add_cross_attention", False)
         require(not cross, "add_cross_attention", cross, "only self-attention stacks are measured")
+        activation(config, "hidden_act")
+        head_size(config.hidden_size, config.num_attention_heads)
         return Architecture(
             config.num_hidden_layers,
             config.num_attention_heads,
@@ -48,7 +50,7 @@ class Bert(Family):
                 read.linear(f"{attention}.output.dense", width, width),
                 heads=config.num_attention_heads,
                 key_heads=config.num_attention_heads,
-                scale=(width // config.num_attention_heads) ** -0.5,
+                scale=head_size(width, config.num_attention_heads) ** -0.5,
                 causal=config.is_decoder,
             ),
             MLP(

@@ -60,3 +60,21 @@ def activation(config: Any, setting: str) -> str:
         f"covered activations are {', '.join(ACTIVATIONS)}",
     )
     return name
+
+
+def check_sizes(architecture: Architecture) -> None:
+    """Raises `UnsupportedModelError` where a size is no positive whole number."""
+    for name in ("layers", "heads", "width", "vocabulary"):
+        size = getattr(architecture, name)
+        require(isinstance(size, int) and size > 0, name, size, "use a positive whole number")
+
+
+def head_size(width: int, heads: int) -> int:
+    """Features per head.
+
+    Raises:
+        UnsupportedModelError: The width is not a multiple of the number of heads.
+    """
+    whole = heads > 0 and width % heads == 0
+    require(whole, "number of heads", heads, f"it has to divide the width, which is {width}")
+    return width // heads

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from rankcollapse.families.family import Family, activation, require
+from rankcollapse.families.family import Family, activation, head_size, require
 from rankcollapse.families.tensors import Tensors
 from rankcollapse.transformer import MLP, Architecture, Attention, Block, Embedding, Linear, Norm
 
@@ -20,6 +20,8 @@ class Gpt2(Family):
         """The sizes of a `GPT2Config`."""
         cross = config.add_cross_attention
         require(not cross, "add_cross_attention", cross, "only self-attention stacks are measured")
+        activation(config, "activation_function")
+        head_size(config.n_embd, config.n_head)
         return Architecture(
             config.n_layer,
             config.n_head,
@@ -39,7 +41,7 @@ class Gpt2(Family):
         """One `GPT2Block`."""
         name, width = f"h.{index}", config.n_embd
         inner = config.n_inner or 4 * width
-        scale = (width // config.n_head) ** -0.5 if config.scale_attn_weights else 1.0
+        scale = head_size(width, config.n_head) ** -0.5 if config.scale_attn_weights else 1.0
         if config.scale_attn_by_inverse_layer_idx:
             scale /= index + 1
         query, key, value = _split(_conv(read, f"{name}.attn.c_attn", width, 3 * width), width)

@@ -15,10 +15,10 @@ from rankcollapse.errors import (
     UnsupportedModelError,
 )
 from rankcollapse.families import FAMILIES
-from rankcollapse.families.family import Family
+from rankcollapse.families.family import Family, check_sizes
 from rankcollapse.families.hub import download, local_config
 from rankcollapse.families.tensors import Tensors
-from rankcollapse.families.weights import StateDictWeights, open_folder
+from rankcollapse.families.weights import StateDictWeights, Weights, open_folder
 from rankcollapse.transformer import Block, Transformer
 
 _VOCABULARIES = ("tokenizer.json", "vocab.*", "*.model", "*.tiktoken")
@@ -67,43 +67,27 @@ def load(
 dtype=float32, device=cpu)
     """
     chosen = _dtype(dtype)
+    if not 0 <= seed < 2**63:
+        raise OptionError(f"seed {seed} is not one: use a number from 0 to 2⁶³ − 1.")
     if init not in ("pretrained", "random"):
         raise OptionError(f"init={init!r} does not exist: use 'pretrained' or 'random'.")
-    folder: Path | None = None
-    if isinstance(source, PreTrainedModel):
-        config = source.config
-        name = type(source).__name__
-        device = source.device if device is None else device
-    elif isinstance(source, PretrainedConfig):
-        if init != "random":
-            raise CheckpointError(
-                f"a configuration ({type(source).__name__}) has no weights: pass init='random', or "
-                "a folder, a hub id or a live model."
-            )
-        config, name = source, type(source).__name__
-    elif isinstance(source, str | Path):
-        name = str(source)
-        folder = download(name, revision, weights=init == "pretrained")
-        config = _read_config(folder)
-    else:
-        raise OptionError(
-            f"a model cannot be loaded from {type(source).__name__}: pass a folder, a hub id, a "
-            "transformers configuration or a live transformers model."
-        )
+    config, name, folder = _locate(source, init, revision)
     family = _family(config)
     architecture = family.architecture(config)
-    where = _device(device)
+    check_sizes(architecture)
+    live = source if isinstance(source, PreTrainedModel) and init != "random" else None
+    where = _device(live.device if live is not None and device is None else device)
     if init == "random":
-        weights: Any = StateDictWeights(_initialise(config, seed).state_dict())
-    elif isinstance(source, PreTrainedModel):
-        weights = StateDictWeights(source.state_dict())
+        weights: Weights = StateDictWeights(_initialise(config, seed).state_dict())
+    elif live is not None:
+        weights = StateDictWeights(live.state_dict())
     else:
         assert folder is not None
         weights = open_folder(folder)
     tensors = Tensors.of(weights, family.prefix, family.probe)
     stored = tensors.weights.read(tensors.prefix + family.probe).dtype
     run_dtype = chosen or (stored if stored in DTYPES.values() else torch.float32)
-    _check(family, config, tensors.to(None, torch.device("cpu"), check=True), architecture.layers)
+    _check(family, config, tensors.to(None, None, check=True), architecture.layers)
     read = tensors.to(run_dtype, where)
     return Transformer(
         name=name,
@@ -116,10 +100,34 @@ dtype=float32, device=cpu)
         dtype=run_dtype,
         device=where,
         origin={
-            "init": init if not isinstance(source, PreTrainedModel) or init == "random" else "live",
+            "init": init if live is None else "live",
             "seed": seed if init == "random" else None,
             "revision": revision,
         },
+    )
+
+
+def _locate(
+    source: Any, init: str, revision: str | None
+) -> tuple[PretrainedConfig, str, Path | None]:
+    """The configuration, what to call the model, and the folder it comes from, if any."""
+    if isinstance(source, PreTrainedModel):
+        origin = source.name_or_path  # where from_pretrained() found it
+        found = Path(origin) if origin and Path(origin).is_dir() else None
+        return source.config, type(source).__name__, found
+    if isinstance(source, PretrainedConfig):
+        if init != "random":
+            raise CheckpointError(
+                f"a configuration ({type(source).__name__}) has no weights: pass init='random', or "
+                "a folder, a hub id or a live model."
+            )
+        return source, type(source).__name__, None
+    if isinstance(source, str | Path):
+        folder = download(str(source), revision, weights=init == "pretrained")
+        return _read_config(folder), str(source), folder
+    raise OptionError(
+        f"a model cannot be loaded from {type(source).__name__}: pass a folder, a hub id, a "
+        "transformers configuration or a live transformers model."
     )
 
 
@@ -162,7 +170,7 @@ def _family(config: PretrainedConfig) -> Family:
 
 def _read_config(folder: Path) -> PretrainedConfig:
     raw = local_config(folder)
-    if "model_type" not in raw or raw["model_type"] not in FAMILIES:
+    if not isinstance(raw.get("model_type"), str) or raw["model_type"] not in FAMILIES:
         raise UnsupportedModelError(
             f"{folder / 'config.json'} has model_type {raw.get('model_type')!r}: supported types "
             f"are {', '.join(FAMILIES)} (see `rankcollapse families`)."

@@ -3,7 +3,7 @@
 Cost: reading a tensor costs its bytes; a cast costs a copy. Nothing is kept.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -16,6 +16,9 @@ from rankcollapse.transformer.parts import Linear, Norm
 _OLD_NAMES = {".weight": ".gamma", ".bias": ".beta"}
 
 
+NUMBERS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+
+
 @dataclass(frozen=True)
 class Tensors:
     """A checkpoint seen by an adapter.
@@ -24,14 +27,14 @@ class Tensors:
         weights: The checkpoint.
         prefix: What stands before the base model's names, such as "bert." in a model with a head.
         dtype: What tensors are cast to; None keeps the checkpoint's own.
-        device: Where tensors are put.
+        device: Where tensors are put; None leaves them.
         check: Whether each tensor is searched for NaN and infinity.
     """
 
     weights: Weights
     prefix: str = ""
     dtype: torch.dtype | None = None
-    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+    device: torch.device | None = None
     check: bool = False
 
     @classmethod
@@ -50,7 +53,9 @@ class Tensors:
             f"are {sorted(names)[:3]}: is it of the type that config.json says?"
         )
 
-    def to(self, dtype: torch.dtype | None, device: torch.device, check: bool = False) -> "Tensors":
+    def to(
+        self, dtype: torch.dtype | None, device: torch.device | None, check: bool = False
+    ) -> "Tensors":
         """The same checkpoint, read in another way."""
         return replace(self, dtype=dtype, device=device, check=check)
 
@@ -82,6 +87,11 @@ class Tensors:
             raise CheckpointError(
                 f"tensor {full!r} has shape {list(tensor.shape)} where config.json asks for "
                 f"{list(shape)}: the checkpoint and its configuration do not belong together."
+            )
+        if tensor.dtype not in NUMBERS:
+            raise CheckpointError(
+                f"tensor {full!r} is stored as {str(tensor.dtype).removeprefix('torch.')}, which "
+                "needs scales to be read: save the model dequantised."
             )
         if self.check and not finite(tensor):
             raise CheckpointError(

@@ -85,12 +85,23 @@ class StateDictWeights:
         tensors: dict[str, Tensor] = {}
         for path in paths:
             try:
-                tensors |= torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+                stored = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
             except Exception as error:  # torch raises many types for a damaged or unsafe file
                 raise CheckpointError(
                     f"{path} cannot be loaded as plain weights ({_first_line(error)}): convert it "
                     "to safetensors with save_pretrained()."
                 ) from None
+            if not isinstance(stored, dict):
+                raise CheckpointError(
+                    f"{path} holds {type(stored).__name__}, not named tensors: save a state dict."
+                )
+            for name, tensor in stored.items():
+                if not isinstance(name, str) or not isinstance(tensor, Tensor):
+                    raise CheckpointError(
+                        f"{path} holds {name!r}: {type(tensor).__name__}, not a named tensor: save "
+                        "a plain state dict."
+                    )
+            tensors |= stored
         return cls(tensors)
 
     def names(self) -> Iterable[str]:

@@ -26,6 +26,7 @@ class Xlnet(Family):
         require(not config.same_length, "same_length", config.same_length, "use same_length=False")
         kind = config.attn_type
         require(kind in ("bi", "uni"), "attn_type", kind, "use 'bi' or 'uni'")
+        activation(config, "ff_activation")
         return Architecture(
             config.n_layer, config.n_head, config.d_model, config.vocab_size, None, "post"
         )

@@ -6,7 +6,7 @@ position it had in its padded row, as in Hugging Face.
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,6 +83,10 @@ def prepare(
         if tokens is not None:
             samples = [_first(sample, tokens) for sample in samples]
     else:
+        if not isinstance(inputs, Iterable):
+            raise InputError(
+                f"inputs are {type(inputs).__name__}: pass texts, or a mapping with input_ids."
+            )
         texts = [inputs] if isinstance(inputs, str) else list(inputs)
         samples = _from_texts(texts, read_tokenizer(), tokens, truncate, architecture.positions)
     if not samples:
@@ -144,6 +148,8 @@ def digest(samples: Sequence[Sample]) -> str:
 def _from_texts(
     texts: list[str], tokenizer: Any, tokens: int | None, truncate: bool, limit: int | None
 ) -> list[Sample]:
+    if not texts:
+        return []  # some tokenizers fail on nothing
     for index, text in enumerate(texts):
         if not isinstance(text, str):
             raise InputError(f"input {index} is {type(text).__name__}, not text: pass strings.")
@@ -208,22 +214,29 @@ def _rows(values: Any, name: str) -> list[np.ndarray]:
     """A tensor, array or nested list as one integer array per row; a single row is taken as one."""
     if isinstance(values, Tensor):
         values = values.detach().cpu().numpy()
-    if len(values) and np.ndim(values[0]) == 0:
+    single = isinstance(values, np.ndarray) and values.ndim == 0
+    if single or not isinstance(values, np.ndarray | list | tuple):
+        kind = type(values).__name__
+        raise InputError(f"{name} is a single {kind}: pass one list of integers per sample.")
+    if len(values) and not hasattr(values[0], "__len__"):
         values = [values]
-    rows = []
-    for index, row in enumerate(values):
+    return [_row(row, f"{name} row {index}") for index, row in enumerate(values)]
+
+
+def _row(row: Any, name: str) -> np.ndarray:
+    wrong = InputError(f"{name} is not a row of integers: pass one list of integers per sample.")
+    try:
         array = np.asarray(row.detach().cpu() if isinstance(row, Tensor) else row)
-        whole = np.issubdtype(array.dtype, np.integer) or array.dtype == bool
-        if array.size and (array.ndim != 1 or not (whole or _whole(array))):
-            raise InputError(
-                f"{name} row {index} is not a row of integers: pass one list of ids per sample."
-            )
-        rows.append(array.reshape(-1).astype(np.int64))
-    return rows
-
-
-def _whole(array: np.ndarray) -> bool:
-    return np.issubdtype(array.dtype, np.floating) and bool((array == np.trunc(array)).all())
+    except ValueError:  # rows within the row, of different lengths
+        raise wrong from None
+    if array.size == 0:
+        return np.zeros(0, dtype=np.int64)
+    whole = array.dtype == bool or np.issubdtype(array.dtype, np.integer)
+    if not whole and np.issubdtype(array.dtype, np.floating):
+        whole = bool(np.isfinite(array).all() and (array == np.trunc(array)).all())
+    if array.ndim != 1 or not whole:
+        raise wrong
+    return array.astype(np.int64)
 
 
 def _check(index: int, sample: Sample, architecture: Architecture) -> None:

@@ -51,7 +51,9 @@ def assemble(
         "long_name": "at the rounding floor",
         "units": "1",
         "definition": f"relative residual at most {floor:.2g} here or at an earlier layer: what is "
-        "measured is rounding, which later layers can only amplify",
+        "measured is rounding, which later layers can only amplify"
+        if floor
+        else "never: shared row and residual are carried apart, so there is no floor",
     }
     dataset["at_floor"] = (DIMS, at_floor[:, :, : layers + 1], attrs)
     if model.final_norm is not None:

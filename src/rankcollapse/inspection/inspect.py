@@ -87,7 +87,7 @@ def inspect(
         dense, centered = _halves(progress)
         beside = run(model, chosen, parts, Dense(model.dtype), ("residual",), dense)
         results, at_floor = run(model, chosen, parts, numbers, groups, centered)
-        results |= beside_centered(*beside, results)
+        results |= beside_centered(model.architecture.layers, *beside, results)
     else:
         numbers = Dense(model.dtype)
         results, at_floor = run(model, chosen, parts, numbers, groups, progress)

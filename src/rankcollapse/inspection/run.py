@@ -141,9 +141,12 @@ def _between_equal_tokens(
 
 
 def beside_centered(
-    dense: dict[str, np.ndarray], at_floor: np.ndarray, centered: dict[str, np.ndarray]
+    layers: int, dense: dict[str, np.ndarray], at_floor: np.ndarray, centered: dict[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
-    """What stands beside a `Centered` run: the plain run where it resolves, and the local order."""
+    """What stands beside a `Centered` run: the plain run where it resolves, and the local order.
+
+    The order is that of the `layers` blocks: a final norm is no step of theirs.
+    """
     plain = np.where(at_floor, np.nan, dense["log10_relative_residual"])
-    order = local_order(centered["log10_relative_residual"])
+    order = local_order(centered["log10_relative_residual"][:, :, : layers + 1])
     return {"dense_log10_relative_residual": plain, "local_order": order}

@@ -10,7 +10,8 @@ The output of a stack is a sum over its paths, one term each (theory: the path d
 (95.01, 0.3698)
 """
 
-from rankcollapse.paths.architectures import FIGURE_5, Stack, read_stack
+from rankcollapse.paths.architectures import FIGURE_5, Stack
+from rankcollapse.paths.configurations import read_stack
 from rankcollapse.paths.counting import count_paths, length_distribution, length_distributions
 
 __all__ = [

@@ -21,7 +21,7 @@ from rankcollapse.streams import Frozen, Graded
 from rankcollapse.streams.graded import SOURCES, GradedState
 from rankcollapse.transformer import Arithmetic, Transformer, Variant, sweep
 
-Target = Tensor | np.ndarray
+Target = Tensor | np.ndarray | Callable[[int], Tensor | np.ndarray]
 Progress = Callable[[float, float], None]
 TOKENS_PER_BATCH = 512
 
@@ -76,7 +76,9 @@ def decompose(
         inputs: Texts, or a mapping with `input_ids` and, if any, `attention_mask`.
         variant: One variant, such as "transformer" or "san+skip" (docs/variants.md).
         target: What paths are projected on: a tensor that broadcasts to samples × tokens × width,
-            such as one direction of the width. Without it there is neither projection nor head.
+            such as one direction of the width; or, where samples differ in length, a function of
+            the number of tokens that returns tokens × width for a sample of so many. Without it
+            there is neither projection nor head.
         tokens: Use at most so many tokens of each text.
         truncate: Cut texts longer than the model's positions.
         progress: Called with (work done, work in all).
@@ -96,6 +98,9 @@ def decompose(
     samples = prepare(inputs, model.read_tokenizer, model.architecture, tokens, truncate)
     parts = batches(samples, TOKENS_PER_BATCH, None, model.device)
     count, a = len(samples), model.architecture
+    if callable(target):  # what it refuses, it refuses before long work
+        for tokens_of_one in {len(sample.ids) for sample in samples}:
+            target(tokens_of_one)
     results = {
         name: np.full((count, len(SOURCES), a.layers + 1), fill)
         for name, fill in zip(TERMS, (0.0, 0.0, 0.0, np.nan, np.nan, 0.0), strict=True)
@@ -231,8 +236,9 @@ def _measure(
 
 def _broadcast(target: Target, batch: Batch, count: int, width: int) -> Tensor:
     """The rows of `target` for one batch, float64."""
-    t = torch.as_tensor(target).to(batch.ids.device, torch.float64)
-    rows = t[list(batch.samples)] if t.ndim == 3 and len(t) == count > 1 else t
+    given = target(batch.ids.shape[1]) if callable(target) else target
+    t = torch.as_tensor(given).to(batch.ids.device, torch.float64)
+    rows = t[list(batch.samples)] if t.ndim == 3 and len(t) == count > 1 and given is target else t
     shape = (*batch.ids.shape, width)
     try:
         return rows.expand(shape)

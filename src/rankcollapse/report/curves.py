@@ -51,13 +51,13 @@ def curves(dataset: xr.Dataset, measure: Measure) -> Curves:
     Raises:
         OptionError: the data set lacks the measure's variable, or no variant has it.
     """
+    summaries = rows(dataset, measure)
     variants = shown_variants(dataset, measure)
     if not variants:
         raise OptionError(
             f"There is no chart of {measure.variable!r}, because every variant of the data set "
             "keeps the attention skip connection; measure one without it, such as san."
         )
-    summaries = rows(dataset, measure)
     last = int(dataset["layer"].values[-1])
     apart = FINAL_NORM in layer_labels(dataset) and not measure.of_fall
     edge = last + max(0.12 * last, 0.3) if apart else None

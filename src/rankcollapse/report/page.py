@@ -83,17 +83,17 @@ def page(dataset: xr.Dataset) -> str:
         "report.html.j2",
         specs,
         model=model_name(dataset),
-        facts=_facts(dataset),
-        findings=[_unbroken(sentence) for sentence in findings(dataset)],
+        facts=run_facts(dataset),
+        findings=[unbroken(sentence) for sentence in findings(dataset)],
         figures=figures,
         has_plain=PLAIN in dataset,
         is_deep=RESIDUAL in measures and curves(dataset, RESIDUAL).deep,
         rates=rate_table(dataset),
         described=described,
-        rate_sentences=[_unbroken(sentence) for sentence in rate_sentences(dataset)],
+        rate_sentences=[unbroken(sentence) for sentence in rate_sentences(dataset)],
         variants=list(described.values()),
-        definitions=_definitions(dataset),
-        metadata=_metadata(dataset),
+        definitions=definitions(dataset),
+        metadata=run_entries(dataset),
     )
 
 
@@ -123,7 +123,7 @@ def _variant(dataset: xr.Dataset, name: str, look_number: int) -> dict[str, Any]
     }
 
 
-def _facts(dataset: xr.Dataset) -> list[str]:
+def run_facts(dataset: xr.Dataset) -> list[str]:
     """Return what a reader must know of the run before the first number, in short pieces."""
     run = metadata(dataset)
     facts = []
@@ -144,7 +144,7 @@ def _facts(dataset: xr.Dataset) -> list[str]:
     return facts
 
 
-def _definitions(dataset: xr.Dataset) -> list[tuple[str, str]]:
+def definitions(dataset: xr.Dataset) -> list[tuple[str, str]]:
     """Return name with unit and definition of every variable that has a definition, once each."""
     found = []
     for name, array in dataset.data_vars.items():
@@ -159,7 +159,8 @@ def _definitions(dataset: xr.Dataset) -> list[tuple[str, str]]:
     return found
 
 
-def _metadata(dataset: xr.Dataset) -> list[tuple[str, str]]:
+def run_entries(dataset: xr.Dataset) -> list[tuple[str, str]]:
+    """Return the metadata as names and texts."""
     return [
         (key.replace("_", " "), _plain(value))
         for key, value in metadata(dataset).items()
@@ -176,6 +177,6 @@ def _plain(value: object) -> str:
     return number(value) if isinstance(value, float) else str(value)
 
 
-def _unbroken(sentence: str) -> Markup:
+def unbroken(sentence: str) -> Markup:
     """Return an escaped sentence in which no line ends within a number such as 2.4e-06."""
     return Markup(_NUMBER.sub(r'<span class="number">\g<0></span>', str(escape(sentence))))

@@ -32,13 +32,13 @@ class Rate:
         why: What in the structure says so, as part of a sentence.
         order: Σ(y_l − y_(l−1)) / Σ(y_(l−1) − y_(l−2)) over the layers used, y the mean over samples
             of log₁₀ of the relative residual. NaN where no layer can be used.
-        error: Standard error of the local orders over the layers used, 0 for a single layer.
+        error: Standard error of the local orders over the layers used, NaN for a single layer.
         log10_factor: Mean of y_l − y_(l−1) over the same layers: log₁₀ of what one layer leaves.
         layers: First and last layer l used, None where there are none.
         lambda2: Root mean square over heads, mean over the layers used, of |λ₂| of the attention
             matrix at the shared row; None unless linear.
         agrees: Whether `order` is within 0.15, or two standard errors if that is more, of the
-            expected one; None where there is none to expect or to measure.
+            expected one; None where none is expected or fewer than two layers can be used.
     """
 
     variant: str
@@ -64,7 +64,8 @@ class Rate:
             return (
                 f"{expected}. Too few layers are small enough, and above rounding, to measure it."
             )
-        span = f"over layers {self.layers[0]} to {self.layers[1]}"
+        first, last = self.layers
+        span = f"over layers {first} to {last}" if last > first else f"at layer {first}"
         factor = f"a factor of {10**self.log10_factor:.3g} per layer"
         if self.expected == "none":
             return f"{expected}. Measured {span}: {factor}."
@@ -73,7 +74,11 @@ class Rate:
             measured += f" and {factor}"
             if self.lambda2 is not None:
                 measured += f", beside |λ₂| = {self.lambda2:.3g} of the attention between equals"
-        verdict = {True: "which agrees", False: "which does not agree", None: "unresolved"}
+        verdict = {
+            True: "which agrees",
+            False: "which does not agree",
+            None: "too few to say whether it agrees",
+        }
         return f"{expected}. {measured}, {verdict[self.agrees]}."
 
 
@@ -122,13 +127,13 @@ def _rate(name: str, expected: Expected, why: str, y: np.ndarray, chosen: xr.Dat
     steps, before = y[used] - y[used - 1], y[used - 1] - y[used - 2]
     order = float(steps.sum() / before.sum()) if before.sum() else np.nan
     local = local_order(y)[used]
-    error = float(local.std(ddof=1) / np.sqrt(len(used))) if len(used) > 1 else 0.0
+    error = float(local.std(ddof=1) / np.sqrt(len(used))) if len(used) > 1 else np.nan
     lambda2 = None
     if expected == "linear" and "positional_lambda2" in chosen:
         squares = (chosen["positional_lambda2"] ** 2).mean("head").sel(layer=used)
         lambda2 = float(np.sqrt(squares).mean())
     agrees = None
-    if expected in ORDERS and np.isfinite(order):
+    if expected in ORDERS and np.isfinite(order) and len(used) > 1:
         agrees = bool(abs(order - ORDERS[expected]) <= max(TOLERANCE, 2 * error))
     span = (int(used[0]), int(used[-1]))
     return Rate(name, expected, why, order, error, float(steps.mean()), span, lambda2, agrees)

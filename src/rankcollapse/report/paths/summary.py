@@ -61,7 +61,7 @@ def tidy(dataset: xr.Dataset) -> pd.DataFrame:
     """
     names = ["log10_count", "log10_share", "share", "is_mode"]
     frame = dataset[names].to_dataframe().reset_index()
-    frame = frame[frame["length"] <= frame["layers"]]
-    frame.insert(0, "relative_length", frame["length"] / frame["layers"])
+    frame = frame.query("length <= layers").reset_index(drop=True)
+    frame["relative_length"] = frame["length"] / frame["layers"]
     first = ["architecture", "layers", "heads", "length", "relative_length"]
-    return frame[[*first, *names]].reset_index(drop=True)
+    return frame.reindex(columns=[*first, *names])
