@@ -110,3 +110,33 @@ def test_wrong_input_is_one_sentence(change: dict[str, Any], words: str) -> None
     model = load(randomised(CONFIGS["bert"]))
     with pytest.raises(RankCollapseError, match=words):
         decompose(model, {"input_ids": ids((9, 9))}, **change)
+
+
+def test_a_target_of_the_length_fits_samples_of_any_length() -> None:
+    model = load(randomised(CONFIGS["bert"]))
+    rows = [row[:n] for row, n in zip(ids((9, 9, 9)).tolist(), (6, 9, 4), strict=True)]
+    together = decompose(
+        model, {"input_ids": rows}, target=lambda length: token_target(model, 3, -2, length)
+    )
+    for index, row in enumerate(rows):
+        alone = decompose(
+            model, {"input_ids": [row]}, target=token_target(model, 3, len(row) - 2, len(row))
+        )
+        for name in ("projection", "head_projection"):
+            np.testing.assert_allclose(
+                together[name].values[index], alone[name].values[0], rtol=1e-8, atol=1e-12
+            )
+
+
+def test_a_target_of_the_length_is_refused_before_the_pass() -> None:
+    model = load(randomised(CONFIGS["bert"]))
+    done: list[float] = []
+    rows = [row[:n] for row, n in zip(ids((9, 9)).tolist(), (9, 4), strict=True)]
+    with pytest.raises(RankCollapseError, match="position 5 is beyond the 4 tokens"):
+        decompose(
+            model,
+            {"input_ids": rows},
+            target=lambda length: token_target(model, 3, 5, length),
+            progress=lambda now, _: done.append(now),
+        )
+    assert not done

@@ -104,10 +104,11 @@ def inspect(
 
 
 def read_text(text: str | None, column: str | None, samples: int) -> "Documents":
+    """Returns the documents of --text, or the ones that come along."""
     from rankcollapse.inputs.documents import biographies, read_documents
 
     if text is not None:
-        return readread_text(text, column=column, limit=samples)
+        return read_documents(text, column=column, limit=samples)
     if column is not None:
         raise OptionError(f"--column {column} needs a file to read it from; add --text.")
     return biographies()[:samples]

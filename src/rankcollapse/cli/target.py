@@ -25,14 +25,14 @@ class Target:
         """Reads "cat", "cat@3", "#1234" or "#1234@-2"; the position is -1 unless given.
 
         Raises:
-            OptionError: There is no token, or its id is no number.
+            OptionError: There is no token.
         """
         placed = re.fullmatch(r"(.+)@([-+]?\d+)", typed, re.DOTALL)
         text, position = (placed[1], int(placed[2])) if placed else (typed, -1)
-        if not text.strip() or text == "#@":
+        if not text:
             raise OptionError(
-                f"--target {typed!r} names no token; give one as text or as an id like #1234, and "
-                "with @POSITION if not at the last token."
+                "--target is empty; give a token as text or as an id like #1234, with @POSITION "
+                "if not at the last token."
             )
         number = re.fullmatch(r"#(\d+)", text)
         return cls(text, int(number[1]) if number else None, position)

@@ -22,6 +22,8 @@ def download(source: str, revision: str | None, weights: bool) -> Path:
         CheckpointError: It is neither a folder nor a hub model that can be reached.
     """
     folder = Path(source).expanduser()
+    if not source.strip():
+        raise CheckpointError("the model's name is empty: pass a folder or a hub id.")
     if folder.is_dir():
         return folder
     if folder.exists():

@@ -222,8 +222,8 @@ def _dtype(dtype: str | torch.dtype | None) -> torch.dtype | None:
 def _device(device: str | torch.device | None) -> torch.device:
     try:
         chosen = torch.device("cpu" if device is None else device)
-        torch.empty(0, device=chosen)
-    except (RuntimeError, AssertionError) as error:
+        torch.zeros(1, device=chosen).item()
+    except (RuntimeError, AssertionError, TypeError) as error:
         first = str(error).strip().splitlines()[0]
         raise OptionError(f"device {str(device)!r} cannot be used: {first}") from None
     return chosen

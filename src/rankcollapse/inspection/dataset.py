@@ -57,6 +57,7 @@ def assemble(
     }
     dataset["at_floor"] = (DIMS, at_floor[:, :, : layers + 1], attrs)
     if model.final_norm is not None:
+        attrs = attrs | {"long_name": f"{attrs['long_name']}, after the final norm"}
         dataset["at_floor_after_final_norm"] = (DIMS[:2], at_floor[:, :, -1], attrs)
     return attach_metadata(dataset, model, variants, samples, details)
 

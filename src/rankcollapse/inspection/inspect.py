@@ -26,7 +26,7 @@ def inspect(
     arithmetic: str = "dense",
     as_published: bool = False,
     *,
-    metrics: Sequence[str] = DEFAULT_GROUPS,
+    metrics: str | Sequence[str] = DEFAULT_GROUPS,
     leave_out: str | None = None,
     tokens: int | None = None,
     truncate: bool = False,
@@ -43,8 +43,9 @@ def inspect(
             row, residual and scale apart in float64 and follows the residual to 10^-1000 and
             beyond (docs/theory.md §6); the residual of the same pass in plain float64 comes along.
         as_published: Whether "san", "san+mlp" and so on mean the surgery of the paper's own code.
-        metrics: Groups among "residual", "similarity", "spectrum", "magnitude" and "attention"
-            (entropy and |λ₂| per head; one eigenvalue problem per head and sample).
+        metrics: Groups among "residual" (which always comes), "similarity", "spectrum",
+            "magnitude" and "attention" (entropy and |λ₂| per head; one eigenvalue problem per head
+            and sample).
         leave_out: "special" or "first": tokens that take part in the pass but not in the metrics.
         tokens: Use at most so many tokens of each text, from its beginning.
         truncate: Cut texts that are longer than the model's positions, which is an error otherwise.
@@ -70,7 +71,8 @@ def inspect(
         ('variant', 'sample', 'layer')
     """
     chosen = parse_variants(variants if isinstance(variants, str) else tuple(variants))
-    groups = _one_of("metrics", tuple(metrics), GROUPS)
+    groups = metrics.split(",") if isinstance(metrics, str) else metrics
+    groups = _one_of("metrics", tuple(groups), GROUPS)
     if leave_out is not None:
         _one_of("leave_out", (leave_out,), LEAVE_OUT)
     _one_of("arithmetic", (arithmetic,), ARITHMETICS)

@@ -17,11 +17,13 @@ def second_eigenvalue(p: Float[Tensor, "batch head token token"]) -> Float[Tenso
     """|λ₂|, the second largest modulus among the eigenvalues of the row-stochastic P.
 
     Repeated application of P shrinks differences between tokens by this factor (docs/theory.md §5).
-    A causal P is triangular, so that its eigenvalues are its diagonal.
+    A causal P is triangular, so that its eigenvalues are its diagonal. NaN where P is not finite.
     """
     p = p.double()
+    finite = torch.isfinite(p).flatten(2).all(-1)
+    p = torch.where(finite[..., None, None], p, 0.0)
     if not bool(torch.triu(p, diagonal=1).any()):
         moduli = torch.diagonal(p, dim1=-2, dim2=-1).abs()
     else:
         moduli = torch.linalg.eigvals(p).abs()
-    return moduli.topk(2, dim=-1).values[..., 1]
+    return torch.where(finite, moduli.topk(2, dim=-1).values[..., 1], torch.nan)

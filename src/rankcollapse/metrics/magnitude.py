@@ -16,5 +16,5 @@ def largest_token_ratio(x: TokenMatrix) -> Float[Tensor, " batch"]:
     tensor([9.], dtype=torch.float64)
     """
     norms = torch.linalg.vector_norm(x.values, dim=-1)
-    norms = torch.where(x.mask, norms, torch.nan)
-    return norms.nan_to_num(nan=0.0, posinf=torch.inf).amax(-1) / norms.nanquantile(0.5, dim=-1)
+    largest = torch.where(x.mask, norms, -torch.inf).amax(-1)  # NaN where any counted token is
+    return largest / torch.where(x.mask, norms, torch.nan).nanquantile(0.5, dim=-1)

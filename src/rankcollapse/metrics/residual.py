@@ -15,7 +15,8 @@ from rankcollapse.metrics.tokens import TokenMatrix
 
 def absolute_residual(x: TokenMatrix) -> Float[Tensor, " batch"]:
     """‖res(X)‖₁,∞ per sample, in the units of the state (docs/theory.md §1)."""
-    return x.residual_norm * torch.exp2(x.residual_exponent)
+    half = (x.residual_exponent / 2).floor()  # 2^1024 alone is no float64
+    return x.residual_norm * torch.exp2(half) * torch.exp2(x.residual_exponent - half)
 
 
 def log10_relative_residual(x: TokenMatrix) -> Float[Tensor, " batch"]:

@@ -35,8 +35,16 @@ class TokenMatrix:
     ) -> "TokenMatrix":
         """Centres `x` in float64, whatever its dtype; `mask` says which tokens count."""
         values, exponent = rescaled(x.double(), mask)
-        count = x.shape[1] if mask is None else mask.sum(1).view(-1, 1, 1)
-        residual, shift = rescaled(values - values.sum(1, keepdim=True) / count, mask)
+        if mask is None:
+            first, count = values[:, :1], torch.tensor(x.shape[1])
+        else:
+            first = values[torch.arange(len(x)), mask.int().argmax(1)].unsqueeze(1)
+            count = mask.sum(1).view(-1, 1, 1)
+        # Apart from the first token, so that equal tokens leave exactly nothing.
+        residual = values - first
+        if mask is not None:
+            residual = torch.where(mask.unsqueeze(-1), residual, 0.0)
+        residual, shift = rescaled(residual - residual.sum(1, keepdim=True) / count, mask)
         if mask is None:
             mask = torch.ones(x.shape[:2], dtype=torch.bool, device=x.device)
         return cls(values, exponent, residual, exponent + shift, mask)

@@ -1,8 +1,8 @@
 """One sample's network with its nonlinear parts fixed: what single paths are terms of.
 
 A real pass gives attention matrices, scales of norms and outputs of MLPs; with these as constants
-each block is linear and its branches multiply out to paths (docs/theory.md §2). Memory: H n × n
-matrices per block. A term costs one head's value and output product per block that it does not skip.
+each block is linear and its branches multiply out to paths (docs/theory.md §2). Memory: H matrices
+of n × n per block. A term costs one head's value and output product per block not skipped.
 """
 
 import math

@@ -170,7 +170,8 @@ def search(
         if children:
             meet(torch.cat(children), [(choice, *suffix) for choice in block.choices])
     left = -queue[0][0] if queue else 0.0
-    return Found(best.paths(), left <= best.threshold, max(0.0, best.threshold, left), nodes)
+    proved = not queue or left <= best.threshold
+    return Found(best.paths(), proved, max(0.0, best.threshold, left), nodes)
 
 
 class _Best:

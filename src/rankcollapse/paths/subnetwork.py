@@ -113,9 +113,7 @@ def subnetwork_sum(
 def restricted(
     x: Float[Tensor, "batch token width"], block: Block, layout: Layout, head: int
 ) -> Float[Tensor, "batch token width"]:
-    """One layer of a sub-network: head `head` of the block, or nothing where it is 0."""
-    if head == 0:
-        return x
+    """One used layer of a sub-network: head `head` of the block, and the norm."""
     norm = bare(block.attention_norm)
     if block.placement == "pre":
         return one_head(norm(x), block.attention, layout, head)
@@ -149,7 +147,7 @@ def _run(
 ) -> list[Float[Tensor, "token width"]]:
     samples = prepare(inputs, model.read_tokenizer, model.architecture, tokens, truncate)
     results: dict[int, Tensor] = {}
-    with torch.inference_mode():
+    with torch.no_grad():  # the results may be read by a classifier that is trained
         for batch in batches(samples, TOKENS_PER_BATCH, None, model.device):
             total = sum(_follow(model, batch, path) for path in paths)
             assert isinstance(total, Tensor)
@@ -164,6 +162,7 @@ def _follow(
     model: Transformer, batch: Batch, path: np.ndarray
 ) -> Float[Tensor, "batch token width"]:
     x = model.read_embedding()(batch.ids, batch.positions, batch.types)
-    for index in np.flatnonzero(path):
-        x = restricted(x, model.blocks[index], batch.layout, int(path[index]))
+    for index, head in enumerate(path.tolist()):
+        if head:  # a skipped layer is not even read
+            x = restricted(x, model.blocks[index], batch.layout, head)
     return x

@@ -13,10 +13,10 @@ from rankcollapse.report.decomposition.summary import (
     overall,
     plain,
     sources,
-    target_name,
     up_to,
     variant_off,
 )
+from rankcollapse.report.decomposition.target import target_name
 from rankcollapse.report.metadata import listing
 from rankcollapse.report.numbers import mean_and_std, number
 

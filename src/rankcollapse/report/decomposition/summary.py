@@ -141,21 +141,6 @@ def variant_off(dataset: xr.Dataset) -> list[str]:
     return next((entry.get("off") or [] for entry in variants.values()), [])
 
 
-def target_name(dataset: xr.Dataset) -> str:
-    """Return the target as the end of a phrase: "'cat' at the last token", or "the target"."""
-    target = metadata(dataset).get("target")
-    if not isinstance(target, dict):
-        return "the target"
-    position = int(target["position"])
-    if position == -1:
-        where = "the last token"
-    elif position < 0:
-        where = f"token {-position} from the end"
-    else:
-        where = f"token {position}"
-    return f"{target['token']!r} (id {target['id']}) at {where}"
-
-
 def plain(value: float, largest: float) -> str:
     """Write a number with as many decimals as leave a column of numbers up to `largest` narrow."""
     if np.isnan(value):

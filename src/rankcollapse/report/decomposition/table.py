@@ -17,8 +17,8 @@ from rankcollapse.report.decomposition.summary import (
     largest_heads,
     overall,
     plain,
-    target_name,
 )
+from rankcollapse.report.decomposition.target import target_name
 from rankcollapse.report.numbers import MISSING, deviation, number
 
 WIDTH = 80
@@ -103,7 +103,7 @@ def heads_table(dataset: xr.Dataset) -> Table:
     for head, cell in head_cells(dataset):
         labels.append(str(head.layer))
         lines.append([(str(head.head), ""), cell])
-    title = "Heads with the largest projection of all paths through them"
+    title = "Heads, largest first"
     return _drawn(title, "layer", ["head", TITLES["total"]], labels, lines)
 
 
