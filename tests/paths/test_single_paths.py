@@ -358,16 +358,17 @@ def test_draws_are_uniform_and_follow_the_seed() -> None:
     assert np.isnan(sample(model, inputs, 1, 1).term_residual_stderr).all()
 
 
-def test_paths_read_well() -> None:
-    assert (
-        str(Path("input", "input", 0, (0, 3, 0, 1)))
-        == "input, head 3 of block 2, head 1 of block 4"
-    )
-    assert str(Path("mlp", "mlp", 2, (0,))) == "mlp of block 2"
-    assert str(Path("bias", "attention_norm", 1, (2, 0))) == (
-        "attention_norm bias of block 2, head 2 of block 2"
-    )
-    assert str(Path("bias", "final_norm", 3, ())) == "final_norm bias"
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        (Path("input", "input", 0, (0, 3, 0, 1)), "input, head 3 of block 2, head 1 of block 4"),
+        (Path("mlp", "mlp", 1, (0, 2)), "mlp after 1 block, head 2 of block 3"),
+        (Path("bias", "final_norm", 3, ()), "final_norm bias after 3 blocks"),
+    ],
+)
+def test_paths_read_well(path: Path, text: str) -> None:
+    assert str(path) == text
+    assert path.length == text.count("head ")
 
 
 @pytest.mark.parametrize(

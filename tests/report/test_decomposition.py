@@ -85,12 +85,8 @@ def synthetic(
 
 def rows(dataset: xr.Dataset, variable: str, mark: int) -> list[dict]:
     spec = chart(dataset, variable).to_dict()
-    layer = spec["layer"][mark]
-    return (
-        spec["datasets"][layer["data"]["name"]]
-        if "name" in layer["data"]
-        else (layer["data"]["values"])
-    )
+    data = spec["layer"][mark].get("data", spec.get("data"))
+    return spec["datasets"][data["name"]] if "name" in data else data["values"]
 
 
 def printed(drawn) -> str:
@@ -167,11 +163,14 @@ def test_sentences_say_only_what_the_numbers_say(short):
 def test_negative_shares_and_stacks_without_skips_are_said():
     dataset = synthetic()
     dataset["share"].loc[{"length": [2, 3]}] *= -1
-    assert "The sum of lengths 2 and 3 points" not in " ".join(findings(dataset))
-    assert "The sum of lengths 2 and 3 point against" not in findings(synthetic())
-    assert any("lengths 2 and 3 point against the output" in s for s in findings(dataset))
+    said = "Lengths 2 and 3 point against the output: their shares are negative."
+    assert said in findings(dataset) and said not in findings(synthetic())
+    one = synthetic()
+    one["share"].loc[{"length": 2}] *= -1
+    assert "Length 2 points against the output: its share is negative." in findings(one)
     san = findings(synthetic(off=("attention_skip", "mlp"), short=False))
-    assert san[0].startswith("Without attention skip connections every path of the input has len")
+    assert san[0] == "Without attention skip connections every path of the input has length 6."
+    assert san[1].endswith(" from the input.") and "MLPs" not in san[1]
 
 
 @pytest.mark.parametrize("scale", [1.0, 30.0, 4e3, 2e6])

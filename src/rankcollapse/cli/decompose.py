@@ -127,14 +127,14 @@ def _decompose(
     with quiet_libraries(debug):
         announce(f"loading {model}")
         transformer = rankcollapse.load(model, **loaded)
-        if target is not None:
-            found = target.resolve(transformer)
+        found = None if target is None else target.resolve(transformer)
+        if found is not None:
             split["target"] = lambda length: token_target(
                 transformer, found["id"], found["position"], length
             )
         with progress_bar("decomposing") as progress:
             dataset = rankcollapse.decompose(transformer, documents, progress=progress, **split)
-        return dataset if target is None else name_target(dataset, found)
+        return dataset if found is None else name_target(dataset, found)
 
 
 def _print(dataset: "xr.Dataset", tokens: int) -> None:

@@ -19,7 +19,7 @@ from rankcollapse.families.load import load
 from rankcollapse.inputs.tokens import Batch, Inputs, Sample, batches, prepare
 from rankcollapse.metrics import TokenMatrix
 from rankcollapse.streams.graded import attention_bias, frozen_norm, norm_scale, through_heads
-from rankcollapse.transformer import MLP, Attention, Block, Layout, Norm, Transformer, Variant
+from rankcollapse.transformer import MLP, Attention, Layout, Norm, Transformer, Variant
 from rankcollapse.transformer.attention import attention_rows, heads_of
 from rankcollapse.transformer.forward import apply_block
 from rankcollapse.transformer.parts import Linear
@@ -52,19 +52,14 @@ class Path:
         return sum(head > 0 for head in self.heads)
 
     def __str__(self) -> str:
-        """Such as "mlp of block 1, head 3 of block 2, head 1 of block 4"."""
-        owner = "" if self.source != "bias" else " bias"
-        # A norm in front of attention belongs to the block that its bias goes through.
-        before = self.part == "attention_norm" and len(self.heads) > 0 and self.heads[0] > 0
-        place = (
-            f" of block {self.start + before}" if self.part not in ("input", "final_norm") else ""
+        """Such as "mlp after 1 block, head 3 of block 2, head 1 of block 4"."""
+        begin = f"{self.part} bias" if self.source == "bias" else self.part
+        if self.part != "input":
+            begin += f" after {self.start} block{'' if self.start == 1 else 's'}"
+        steps = enumerate(self.heads, self.start + 1)
+        return ", ".join(
+            [begin, *(f"head {head} of block {block}" for block, head in steps if head)]
         )
-        steps = [
-            f"head {head} of block {block}"
-            for block, head in enumerate(self.heads, self.start + 1)
-            if head
-        ]
-        return ", ".join([f"{self.part}{owner}{place}", *steps])
 
 
 @dataclass(frozen=True)
@@ -282,9 +277,8 @@ def freeze(model: Transformer, batch: Batch, variant: Variant) -> FrozenNetwork:
     x = model.read_embedding()(batch.ids, batch.positions, batch.types)
     events, blocks = [Event("input", "input", 0, x[0])], []
     for index in range(len(model.blocks)):
-        block = model.blocks[index]
-        recorder = _Recorder(block, index)
-        state = apply_block(recorder.enter(x), block, batch.layout, variant, recorder)
+        recorder = _Recorder(index)
+        state = apply_block(recorder.enter(x), model.blocks[index], batch.layout, variant, recorder)
         events += state.events
         blocks.append(FrozenBlock(state.skip, state.branch))
         x = state.total
@@ -338,8 +332,8 @@ class _Recorder:
     name = "recorder"
     floor = 0.0
 
-    def __init__(self, block: Block, index: int) -> None:
-        self.block, self.index = block, index
+    def __init__(self, index: int) -> None:
+        self.index = index
 
     def enter(self, x: Float[Tensor, "1 token width"]) -> _Recorded:
         return _Recorded(x, (), (), None)
@@ -367,7 +361,9 @@ class _Recorder:
             for e in x.events
         )
         if norm.bias is not None:
-            part = "attention_norm" if norm is self.block.attention_norm else "mlp_norm"
+            # In a post-norm block; in a pre-norm one the second norm's bias ends in the MLP.
+            second = any(e.source == "mlp" for e in x.events)
+            part = "mlp_norm" if second else "attention_norm"
             events += (self._event("bias", part, norm.bias.expand_as(x.total[0])),)
         skip = None if x.skip is None else (*x.skip, frozen)
         branch = x.branch and replace(x.branch, after=(*x.branch.after, frozen))

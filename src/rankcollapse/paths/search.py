@@ -130,7 +130,9 @@ def search(
     slack = 1 + 1e3 * torch.finfo(kept.dtype).eps
     queue: list[tuple[float, int, tuple[int, ...]]] = []
 
-    def meet(adjoints: Float[Tensor, "node token width"], suffixes: Sequence[tuple[int, ...]]):
+    def meet(
+        adjoints: Float[Tensor, "node token width"], suffixes: Sequence[tuple[int, ...]]
+    ) -> None:
         """Completes nodes with all that starts at their boundary; queues what may yet matter."""
         boundary = layers - len(suffixes[0])
         if boundary == first:

@@ -47,33 +47,26 @@ def findings(dataset: xr.Dataset) -> list[str]:
 
 
 def _lengths(dataset: xr.Dataset) -> list[str]:
+    """Compare the shortest third of the lengths, by what they hold, with the longest, by count."""
+    off = variant_off(dataset)
     layers = dataset.sizes["length"] - 1
+    if "mlp_skip" in off and "mlp" not in off:
+        return ["No path of the input reaches the output: each MLP without its skip ends them all."]
+    if "attention_skip" in off:
+        return [f"Without attention skip connections every path of the input has length {layers}."]
     third = layers // 3
     held = up_to(dataset, "share", third)
     few, whole = _range(0, third), plain(held.mean, abs(held.mean))
     spread = f" (± {plain(held.std, abs(held.mean))})" if held.std > 0 else ""
-    short = held.mean > MOST
-    paths = counted(dataset)
-    if paths is None:
-        many = ""
-        if "mlp_skip" in variant_off(dataset):
-            many = (
-                "No path of the input reaches the output: each MLP without its skip ends them all"
-            )
-    elif "attention_skip" in variant_off(dataset):
-        many = f"Without attention skip connections every path of the input has length {layers}"
-    else:
-        long = float(paths[layers - third :].sum())
-        many = (
-            f"Most paths are long: {_range(layers - third, layers)} of their number"
-            if long > MOST
-            else ""
-        )
-        many = many.replace("of their number", f"{number(long)} of their number")
-    if many and short:
-        return [f"{many}; most of the output is short: {few} {whole} of it{spread}."]
     rest = f"{few[:1].upper()}{few[1:]} {whole} of the output{spread}."
-    return [f"{many}.", rest] if many else [rest]
+    paths = counted(dataset)
+    long = 0.0 if paths is None else float(paths[layers - third :].sum())
+    if long <= MOST:
+        return [rest]
+    many = f"Most paths are long: {_range(layers - third, layers)} {number(long)} of their number"
+    if held.mean <= MOST:
+        return [f"{many}.", rest]
+    return [f"{many}; most of the output is short: {few} {whole} of it{spread}."]
 
 
 def _range(first: int, last: int) -> str:
@@ -82,9 +75,11 @@ def _range(first: int, last: int) -> str:
 
 def _sources(dataset: xr.Dataset) -> list[str]:
     sums = overall(dataset, "share")
-    largest = max(abs(sums[source].mean) for source in sources(dataset))
-    parts = [f"{plain(sums[s].mean, largest)} from {_source(s)}" for s in sources(dataset)]
-    return [f"Of the output, {listing(parts)}."]
+    present = [s for s in sources(dataset) if any(by_length(dataset, "share")[s])]
+    largest = max((abs(sums[source].mean) for source in present), default=0.0)
+    parts = [f"{plain(sums[s].mean, largest)} from {_source(s)}" for s in present]
+    comes = listing(parts).replace(" from", " comes from", 1)
+    return [f"Of the output, {comes}."] if parts else []
 
 
 def _source(source: str) -> str:
@@ -99,8 +94,9 @@ def _against(dataset: xr.Dataset) -> list[str]:
     ]
     if not found:
         return []
-    subject = f"length {found[0]} points" if len(found) == 1 else f"lengths {listing(found)} point"
-    return [f"The sum of {subject} against the output: its share is negative."]
+    if len(found) == 1:
+        return [f"Length {found[0]} points against the output: its share is negative."]
+    return [f"Lengths {listing(found)} point against the output: their shares are negative."]
 
 
 def _sure(spread: Spread) -> bool:

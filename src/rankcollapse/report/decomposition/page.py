@@ -4,8 +4,9 @@ from typing import Any
 
 import xarray as xr
 
-from rankcollapse.report.decomposition.chart import FLOOR, charts
+from rankcollapse.report.decomposition.chart import charts
 from rankcollapse.report.decomposition.findings import findings
+from rankcollapse.report.decomposition.lines import rounding_floor
 from rankcollapse.report.decomposition.summary import (
     TITLES,
     by_length,
@@ -104,7 +105,7 @@ def _texts(cell: tuple[str, str]) -> list[str]:
 
 def _has_rounding(dataset: xr.Dataset) -> bool:
     """Return whether the chart of the residual leaves out terms at the rounding floor."""
-    floor = FLOOR.get(str(metadata(dataset).get("dtype")), FLOOR["float32"])
+    floor = rounding_floor(dataset)
     columns = by_length(dataset, "relative_residual").values()
     return any(s is not None and s.mean <= floor for column in columns for s in column)
 

@@ -58,7 +58,7 @@ def tidy(dataset: xr.Dataset) -> pd.DataFrame:
     """
     names = [str(name) for name, array in dataset.data_vars.items() if set(array.dims) == {*DIMS}]
     frame = dataset[names].to_dataframe(dim_order=list(DIMS)).reset_index()
-    return frame[[*DIMS, *names]]
+    return frame.reindex(columns=[*DIMS, *names])
 
 
 def by_length(dataset: xr.Dataset, variable: str) -> dict[str, list[Spread | None]]:
@@ -73,7 +73,7 @@ def by_length(dataset: xr.Dataset, variable: str) -> dict[str, list[Spread | Non
         projections, which add up, also the sum over sources as "total".
     """
     values = dataset[variable].transpose(*DIMS).values
-    present = (dataset["frobenius_norm"].transpose(*DIMS).values > 0).any(axis=0)
+    present = np.any(dataset["frobenius_norm"].transpose(*DIMS).values > 0, axis=0)
     spreads: dict[str, list[Spread | None]] = {
         source: [
             Spread.of(values[:, s, length]) if present[s, length] else None

@@ -45,7 +45,8 @@ def rows(dataset: xr.Dataset, variable: str) -> list[tuple[str, list[Cell]]]:
         (label, [_cell(column[n], largest) for column in spreads.values()])
         for n, label in enumerate(lengths)
     ]
-    return [*body, ("all", [_cell(sums[source], largest) for source in spreads])]
+    whole = {s: sums[s] if any(column) else None for s, column in spreads.items()}
+    return [*body, ("all", [_cell(whole[source], largest) for source in spreads])]
 
 
 def columns(dataset: xr.Dataset) -> list[str]:
@@ -132,6 +133,8 @@ def _drawn(
         padding=(0, gap - 1, 0, 0),
         title=Text(title, style="bold"),
         title_justify="left",
+        # A title would be broken to the width of its table.
+        min_width=min(WIDTH, len(title)),
     )
     drawn.add_column(first, justify="right", no_wrap=True)
     for heading in headings:
