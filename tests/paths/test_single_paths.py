@@ -1,6 +1,7 @@
 """Listing, searching and sampling paths, against the forward pass, sums by length, brute force."""
 
 import itertools
+from dataclasses import replace
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -20,7 +21,7 @@ from rankcollapse.paths.decompose import decompose, token_target
 from rankcollapse.paths.frozen_network import FrozenNetwork, Path, freeze, one_by_one
 from rankcollapse.paths.listing import enumerate_paths
 from rankcollapse.paths.sampling import attention_products, draw, sample
-from rankcollapse.paths.search import search, top
+from rankcollapse.paths.search import propagate, row_bounds, search, terms_at, top
 from rankcollapse.transformer import (
     MLP,
     Architecture,
@@ -281,6 +282,35 @@ def test_a_search_cut_short_says_what_may_be_left(
             np.testing.assert_allclose(ours, sizes[:4], rtol=1e-9)
         outcomes.add(bool(found.proved))
     assert outcomes == {False, True}
+
+
+@pytest.mark.parametrize("variant", ["transformer", "san", "-norm"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_no_term_exceeds_its_bound(family: str, variant: str) -> None:
+    network, seen = frozen(network_of(family), {"input_ids": ids((5,), VOCABULARY)}, variant), 0
+    for event in network.events:
+        alone = replace(network, events=(event,))
+        bounds = row_bounds(alone, 0, terms_at(alone, 0)[0])
+        for boundary in range(1, len(network.blocks) + 1):
+            if event.where == "stream" and event.start == boundary:
+                continue  # these are met one by one
+            for _, terms in alone.walk(event, boundary):
+                assert (terms.norm(dim=2) <= bounds[boundary] * (1 + 1e-12)).all()
+                seen += len(terms)
+    assert seen > 10
+
+
+@pytest.mark.parametrize("variant", ["transformer", "san+skip", "-norm"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_bound_is_what_the_worst_state_attains(family: str, variant: str) -> None:
+    network = frozen(network_of(family, 2), {"input_ids": ids((5,), VOCABULARY)}, variant)
+    for block, token in itertools.product(network.blocks, range(5)):
+        units = torch.zeros(WIDTH, 5, WIDTH, dtype=torch.float64)
+        units[:, token] = torch.eye(WIDTH, dtype=torch.float64)
+        every = block.children(units).permute(1, 2, 0, 3)  # choice, row, feature in, feature out
+        expected = torch.linalg.svdvals(every)[..., 0].amax(0)
+        ours = propagate(block, torch.eye(5, dtype=torch.float64)[token])
+        torch.testing.assert_close(ours, expected, rtol=1e-9, atol=1e-13)
 
 
 def test_bounds_prune(monkeypatch: pytest.MonkeyPatch) -> None:

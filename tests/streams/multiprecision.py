@@ -6,6 +6,7 @@ import mpmath as mp
 from torch import Tensor
 
 from rankcollapse.transformer import MLP, Attention, Block, Linear, Norm, Variant
+from rankcollapse.transformer.scores import RelativePositions
 
 Row = list[Any]
 Rows = list[Row]
@@ -90,6 +91,7 @@ def attention(x: Rows, part: Attention) -> Rows:
         for i in range(len(x)):
             scores = [mp.fdot(q[i], k[j]) for j in range(i + 1 if part.causal else len(x))]
             for term in part.terms:
+                assert isinstance(term, RelativePositions)
                 offset = exact(term.offset)[head]
                 biased = [a + b for a, b in zip(q[i], offset, strict=True)]
                 for j in range(len(scores)):
@@ -113,6 +115,8 @@ def relative_key(term: Any, distance: int, head: int, size: int) -> Row:
 def block(x: Rows, part: Block, variant: Variant) -> Rows:
     """The formulas of docs/variants.md."""
     post = part.placement == "post"
+    weights: Any
+    function: Any
     for name, function, weights, normed in (
         ("attention", attention, part.attention, part.attention_norm),
         ("mlp", mlp, part.mlp, part.mlp_norm),

@@ -1,4 +1,5 @@
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -64,7 +65,7 @@ def test_what_the_structure_says(
 
 
 def test_measured_rates_agree_with_the_structure() -> None:
-    small = dict(vocab_size=99)
+    small: dict[str, Any] = dict(vocab_size=99)
     configs = {
         "cubic": BertConfig(
             hidden_size=64,

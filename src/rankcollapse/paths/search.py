@@ -123,8 +123,8 @@ def search(
 ) -> Found:
     """Best-first search for the k largest |⟨S, T⟩|, extending at most `budget` nodes."""
     first = _first_blocks(network)
-    kept, kept_paths = _terms_at(network, first)
-    limits = _row_bounds(network, first, kept)
+    kept, kept_paths = terms_at(network, first)
+    limits = row_bounds(network, first, kept)
     layers, best, order = len(network.blocks), _Best(k), itertools.count()
     # Norms and bounds are rounded, too; what is proved holds up to this.
     slack = 1 + 1e3 * torch.finfo(kept.dtype).eps
@@ -223,7 +223,7 @@ def _first_blocks(network: FrozenNetwork) -> int:
     return most
 
 
-def _terms_at(
+def terms_at(
     network: FrozenNetwork, stop: int
 ) -> tuple[Float[Tensor, "term token width"], list[Path]]:
     """All terms of the state after `stop` blocks."""
@@ -235,7 +235,7 @@ def _terms_at(
     return torch.cat(terms), paths
 
 
-def _row_bounds(
+def row_bounds(
     network: FrozenNetwork, first: int, kept: Float[Tensor, "term token width"]
 ) -> dict[int, Float[Tensor, " token"]]:
     """By block boundary, what ‖row i‖ is at most in any term that comes through a block before."""
@@ -244,7 +244,7 @@ def _row_bounds(
     rows = rows.double()
     for index in range(first, len(network.blocks)):
         block, boundary = network.blocks[index], index + 1
-        after = _propagate(block, rows)
+        after = propagate(block, rows)
         for event in network.events:
             if event.where == "branch" and event.start == index and block.branch is not None:
                 terms = block.branch.every(event.value[None], inside=True)[0]
@@ -260,7 +260,7 @@ def _largest_rows(terms: Float[Tensor, "term token width"]) -> Float[Tensor, " t
     return terms.norm(dim=2).amax(0).double()
 
 
-def _propagate(block: FrozenBlock, rows: Float[Tensor, " token"]) -> Float[Tensor, " token"]:
+def propagate(block: FrozenBlock, rows: Float[Tensor, " token"]) -> Float[Tensor, " token"]:
     """Row bounds after any choice: scales and P act on tokens, the rest has a largest gain."""
     after = torch.zeros_like(rows)
     if block.skip is not None:
