@@ -245,19 +245,16 @@ def test_top_agrees_with_brute_force(
 
 def check_rows(found: xr.Dataset, listed: xr.Dataset) -> None:
     """Every path that was found is one of those listed, with the same measures, and once."""
-    names = ("source", "part", "start")
-    table: dict[Any, int] = {}
-    for row in range(listed.sizes["path"]):
-        each = listed.isel(path=row)
-        table[*(each[name].item() for name in names), *each.heads.values.tolist()] = row
-    keys = []
-    for rank in range(found.sizes["rank"]):
-        each = found.isel(rank=rank)
-        keys.append((*(each[name].item() for name in names), *each.heads.values.tolist()))
-        other = listed.isel(path=table[keys[-1]])
-        for name in ("length", "frobenius_norm", "relative_residual", "projection"):
-            np.testing.assert_allclose(each[name], other[name], rtol=1e-9, atol=1e-13)
-    assert len(set(keys)) == len(keys)
+
+    def keys(data: xr.Dataset) -> list[Any]:
+        columns = (data[name].values.tolist() for name in ("source", "part", "start"))
+        return list(zip(*columns, map(tuple, data.heads.values.tolist()), strict=True))
+
+    places = {key: place for place, key in enumerate(keys(listed))}
+    rows = [places[key] for key in keys(found)]
+    assert len(set(rows)) == len(rows)
+    for name in ("length", "frobenius_norm", "relative_residual", "projection"):
+        np.testing.assert_allclose(found[name], listed[name].values[rows], rtol=1e-9, atol=1e-13)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
