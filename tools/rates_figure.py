@@ -1,7 +1,7 @@
 """Draws docs/images/rates.png: three models at random initialisation, followed below rounding.
 
-Pure attention (`san`) in BERT-base, XLNet-base and GPT-2, on the first tokens of the bundled texts as
-the tokenizer of the pretrained model splits them. Prints what the README says of them.
+Pure attention (`san`) in BERT-base, XLNet-base and GPT-2, on the first tokens of bundled texts as
+the pretrained model's tokenizer splits them. Prints what the README says of them.
 
     python tools/rates_figure.py
 """

@@ -139,7 +139,7 @@ def test_sums_by_length_and_by_head_are_those_of_decompose(family: str, variant:
                 got = listed[name].values[:, chosen][:, 0]
                 np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-12)
     for layer, head in itertools.product(exact["layer"].values, exact["head"].values):
-        chosen = (listed.heads.sel(layer=layer) == head + 1).values
+        chosen = (listed.heads.sel(layer=layer) == head).values
         got = listed.projection.values[:, chosen].sum(1)
         want = exact.head_projection.sel(layer=layer, head=head)
         np.testing.assert_allclose(got, want, rtol=0, atol=1e-12 * scale)

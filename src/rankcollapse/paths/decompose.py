@@ -110,7 +110,7 @@ def decompose(
     by_head = np.full((count, a.layers, a.heads), np.nan)
     for done, batch in enumerate(parts, start=1):
         rows = list(batch.samples)
-        aim = None if target is None else _broadcast(target, batch, count, a.width)
+        aim = None if target is None else broadcast_target(target, batch, count, a.width)
         with torch.inference_mode():
             output = last_state(model, batch, chosen, Graded(model.dtype))
             _measure(output, aim, rows, results, whole)
@@ -130,7 +130,9 @@ def decompose(
     for name, values in whole.items():
         dataset[name] = ("sample", values, _attrs(OUTPUT[name]))
     if target is not None:
-        dataset = dataset.assign_coords(layer=np.arange(1, a.layers + 1), head=np.arange(a.heads))
+        dataset = dataset.assign_coords(
+            layer=np.arange(1, a.layers + 1), head=np.arange(1, a.heads + 1)
+        )
         dataset["head_projection"] = (("sample", "layer", "head"), by_head, _attrs(BY_HEAD))
     return attach_metadata(dataset, model, (chosen,), samples, {"arithmetic": "graded"})
 
@@ -234,7 +236,7 @@ def _measure(
     whole["error"][rows] = (frobenius_norm(rest) / norm).cpu().numpy()
 
 
-def _broadcast(target: Target, batch: Batch, count: int, width: int) -> Tensor:
+def broadcast_target(target: Target, batch: Batch, count: int, width: int) -> Tensor:
     """The rows of `target` for one batch, float64."""
     given = target(batch.ids.shape[1]) if callable(target) else target
     t = torch.as_tensor(given).to(batch.ids.device, torch.float64)

@@ -17,7 +17,7 @@ from rankcollapse.errors import OptionError
 from rankcollapse.inputs.tokens import Inputs
 from rankcollapse.inspection.dataset import attach_metadata
 from rankcollapse.metrics import TokenMatrix, frobenius_norm, relative_residual
-from rankcollapse.paths.decompose import Target, _broadcast
+from rankcollapse.paths.decompose import Target, broadcast_target
 from rankcollapse.paths.frozen_network import freeze, one_by_one
 from rankcollapse.transformer import Variant
 
@@ -91,7 +91,7 @@ def enumerate_paths(
         for batch in parts:
             aim = None
             if target is not None:
-                aim = _broadcast(target, batch, len(samples), model.architecture.width)
+                aim = broadcast_target(target, batch, len(samples), model.architecture.width)
             network = freeze(model, batch, chosen)
             counts = [network.count(event) for event in network.events]
             if sum(counts) > most:

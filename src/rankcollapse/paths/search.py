@@ -20,7 +20,7 @@ from torch import Tensor
 
 from rankcollapse.inputs.tokens import Inputs
 from rankcollapse.inspection.dataset import attach_metadata
-from rankcollapse.paths.decompose import Target, _broadcast
+from rankcollapse.paths.decompose import Target, broadcast_target
 from rankcollapse.paths.frozen_network import (
     FrozenBlock,
     FrozenNetwork,
@@ -97,7 +97,7 @@ def top(
     rows, found = [], []
     with torch.inference_mode():
         for batch in parts:
-            aim = _broadcast(target, batch, len(samples), width)
+            aim = broadcast_target(target, batch, len(samples), width)
             network = freeze(model, batch, chosen)
             found.append(search(network, aim[0], wanted, most))
             rows.append(_table(network, found[-1].paths, aim, layers))

@@ -40,7 +40,8 @@ class Norm:
         """Normalises every row."""
         if self.kind == "layer":
             return F.layer_norm(x, x.shape[-1:], self.weight, self.bias, self.eps)
-        return F.rms_norm(x, x.shape[-1:], self.weight, self.eps)
+        y = F.rms_norm(x, x.shape[-1:], self.weight, self.eps)
+        return y if self.bias is None else y + self.bias
 
 
 @dataclass(frozen=True)
