@@ -11,7 +11,7 @@ from transformers import BertConfig
 
 import rankcollapse
 from rankcollapse.metrics import log10_relative_residual
-from rankcollapse.streams import Centered, CenteredState
+from rankcollapse.streams import Centered, CenteredState, Dense
 from rankcollapse.streams.differences import activation_difference
 from rankcollapse.transformer import Attention, Block, Layout, Linear, Variant, sweep
 from rankcollapse.transformer.activations import ACTIVATIONS
@@ -146,3 +146,22 @@ def test_bert_base_collapses_at_order_three_and_far_below_float64() -> None:
     np.testing.assert_allclose(
         10 ** log10[resolved], 10 ** dense[resolved], rtol=1e-9, atol=np.finfo(float).eps
     )
+
+
+@pytest.mark.parametrize("gain", [1.0, 30.0, 1e2, 1e4, 1e8])
+def test_scores_far_apart_equal_plain_float64(gain: float) -> None:
+    """Tokens that the shared row alone gives no weight at all may be the ones that are attended."""
+    blocks = []
+    for b in stack(3, 16, 2, seed=5):
+        query = Linear(gain * b.attention.query.weight, gain * torch.ones(16, dtype=torch.float64))
+        sharp = Attention(
+            query, b.attention.key, b.attention.value, b.attention.output, 2, 2, b.attention.scale
+        )
+        blocks.append(Block(sharp, None, None, None, "post"))
+    x = torch.randn(2, 7, 16, dtype=torch.float64) + 3
+    layout = Layout.contiguous(7)
+    variant = [Variant.parse("san+skip")]
+    ours = sweep([x], [layout], blocks, None, variant, Centered())
+    plain = sweep([x], [layout], blocks, None, variant, Dense(torch.float64))
+    for a, b in zip(ours, plain, strict=True):
+        torch.testing.assert_close(a.state.values, b.state, rtol=1e-9, atol=1e-9)

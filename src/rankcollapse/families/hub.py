@@ -39,8 +39,9 @@ def download(source: str, revision: str | None, weights: bool) -> Path:
     try:
         patterns = list(_SMALL_FILES)
         if weights:
-            stored = HfApi().list_repo_files(source, revision=revision)
-            safe = any(name.endswith(".safetensors") for name in stored)
+            # One request with a limit of its own; a listing of files would retry for half a minute.
+            stored = HfApi().model_info(source, revision=revision, timeout=10).siblings or []
+            safe = any(file.rfilename.endswith(".safetensors") for file in stored)
             patterns.append("*.safetensors" if safe else "pytorch_model*.bin")
         return Path(snapshot_download(source, revision=revision, allow_patterns=patterns))
     except HFValidationError:

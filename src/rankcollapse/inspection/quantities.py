@@ -145,7 +145,7 @@ BESIDE_CENTERED: tuple[Quantity, ...] = (
         "|λ₂| of the attention between equal tokens",
         "1",
         "second largest modulus among the eigenvalues of a head's attention matrix when every "
-        "token is the mean token of the first sample",
+        "token is the mean token of the first sample; absent where that has over 512 tokens",
         ("variant", "layer", "head"),
     ),
 )

@@ -24,6 +24,8 @@ from rankcollapse.transformer import (
 )
 from rankcollapse.transformer.attention import attention_rows
 
+EIGENVALUE_TOKENS = 512
+"""Longest first sample for which |λ₂| comes unasked: eigenvalues take O(n³) per head."""
 Progress = Callable[[float, float], None]
 
 
@@ -70,7 +72,11 @@ def run(
     results = {q.name: np.full(shape, np.nan) for q in wanted}
     if "attention" in groups:
         results |= {q.name: np.full((*shape[:2], a.layers + 1, a.heads), np.nan) for q in ATTENTION}
-    positional = isinstance(arithmetic, Centered) and model.blocks[0].attention.positional
+    positional = (
+        isinstance(arithmetic, Centered)
+        and model.blocks[0].attention.positional
+        and all(b.ids.shape[1] <= EIGENVALUE_TOKENS for b in parts if 0 in b.samples)
+    )
     if positional:
         results["positional_lambda2"] = np.full((len(variants), a.layers + 1, a.heads), np.nan)
     at_floor = np.zeros(shape, dtype=bool)

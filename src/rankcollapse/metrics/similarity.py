@@ -11,7 +11,8 @@ def token_cosine(x: TokenMatrix) -> Float[Tensor, " batch"]:
     """Mean cosine over all pairs of different tokens, per sample, in float64.
 
     With u_i = x_i / ‖x_i‖₂ it is (‖Σ_i u_i‖² − Σ_i ‖u_i‖²) / (n(n − 1)), so no n × n matrix is
-    formed. 1 when all tokens point the same way. A zero token has cosine 0 with every other.
+    formed. 1 when all tokens point the same way. A zero token has
+    cosine 0 with every other; NaN where all are zero.
 
     >>> token_cosine(TokenMatrix.of(torch.tensor([[[1.0, 0.0], [0.0, 2.0]]])))
     tensor([0.], dtype=torch.float64)
@@ -21,4 +22,5 @@ def token_cosine(x: TokenMatrix) -> Float[Tensor, " batch"]:
     total = (weights.unsqueeze(1) @ x.values).squeeze(1)
     units = (norms > 0).sum(1)
     pairs = x.count * (x.count - 1)
-    return (total.square().sum(-1) - units) / pairs
+    cosine = (total.square().sum(-1) - units) / pairs
+    return torch.where(units > 0, cosine, torch.nan)

@@ -34,6 +34,7 @@ def findings(dataset: xr.Dataset) -> list[str]:
     sentences: list[str] = []
     if "relative_residual" in present:
         rows = _rows(dataset, "relative_residual")
+        sentences += _without_numbers(dataset)
         sentences += _through_depth(dataset, rows)
         sentences += _skip_against_mlp(rows)
         sentences += _final_norm(dataset, rows)
@@ -48,6 +49,23 @@ def _rows(dataset: xr.Dataset, variable: str) -> Rows:
     for row in summarize(dataset, variable).to_dict("records"):
         rows.setdefault(row["variant"], {})[row["layer"]] = row
     return {variant: states for variant, states in rows.items() if _has_numbers(states)}
+
+
+def _without_numbers(dataset: xr.Dataset) -> list[str]:
+    """Say from which layer on a variant has no numbers: a dash in a table needs a reason."""
+    missing = dataset["relative_residual"].isnull().any("sample")
+    dtype = metadata(dataset).get("dtype", "float")
+    sentences = []
+    for variant in dataset["variant"].values:
+        layers = dataset["layer"].values[missing.sel(variant=variant).values]
+        if len(layers):
+            name = describe(dataset, str(variant))
+            remedy = "; float64 reaches further" if dtype == "float32" else ""
+            sentences.append(
+                f"{name} the state is zero, or overflows {dtype}, from layer {layers[0]} on: its "
+                f"residual has no value there{remedy}."
+            )
+    return sentences
 
 
 def _has_numbers(states: dict[str, dict]) -> bool:

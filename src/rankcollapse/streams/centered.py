@@ -94,12 +94,12 @@ class Centered:
         key = key.repeat_interleave(groups, 1)
         shared = attention.query(x.shared).unflatten(-1, (attention.heads, -1)).unsqueeze(2)
         scale = x.scale.unsqueeze(-1)
-        weights = (attention.scale * scale * (shared @ key.mT)).softmax(-1)
+        logits = attention.scale * scale * (shared @ key.mT)
         parts = []
         for rows in row_blocks(*query.shape[:3]):
             scores = attention.scale * (query[:, :, rows] @ key.mT)
-            parts.append(softmax_difference(scores, weights, x.exponent) @ value)
-        mean = (scale * (weights @ value)).squeeze(2)
+            parts.append(softmax_difference(scores, logits, x.exponent) @ value)
+        mean = (scale * (logits.softmax(-1) @ value)).squeeze(2)
         return mean, torch.cat(parts, dim=2), 3 * x.exponent
 
     def _mix_positional(

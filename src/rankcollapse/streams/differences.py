@@ -13,16 +13,18 @@ _SERIES_REACH = 0.05
 
 def softmax_difference(
     scores: Float[Tensor, "batch head row token"],
-    weights: Float[Tensor, "batch head 1 token"],
+    logits: Float[Tensor, "batch head 1 token"],
     exponent: Float[Tensor, " batch"],
 ) -> Float[Tensor, "batch head row token"]:
-    """(softmax(ln q + E) − q) / 2^(2e), with E = 2^(2e) · `scores` and q = `weights`.
+    """(softmax(r + E) − q) / 2^(2e), with E = 2^(2e) · `scores`, r = `logits`, q = softmax(r).
 
     With F = expm1(E) it is q ∘ (F − Fq) / (1 + Fq). What a row of E has in common changes no
     softmax and is taken out first, since it would cancel in F − Fq only. Where E is below rounding,
     F = E, and the power of two never enters, so there is no smallest residual. Where E is of the
-    order of 1 nothing cancels, and the plain difference is taken, which cannot overflow.
+    order of 1 nothing cancels, and the plain difference is taken, which cannot overflow and where
+    E may bring back a token whose q is zero as a float.
     """
+    weights = logits.softmax(-1)
     scores = scores - (scores * weights).sum(-1, keepdim=True)
     square = torch.exp2(2 * exponent).view(-1, 1, 1, 1)
     largest = (square * scores.abs().amax((1, 2, 3), keepdim=True)).flatten()
@@ -37,7 +39,7 @@ def softmax_difference(
     wide = largest > 1
     if not bool(wide.any()):
         return small
-    whole = (weights.log() + square * scores).softmax(-1) - weights
+    whole = (logits + square * scores).softmax(-1) - weights
     return torch.where(wide.view(-1, 1, 1, 1), whole / square, small)
 
 

@@ -17,7 +17,9 @@ from rankcollapse.metrics import local_order
 Expected = Literal["cubic", "linear", "none"]
 
 ORDERS: dict[Expected, float] = {"cubic": 3.0, "linear": 1.0}
-TOLERANCE = 0.15
+TOLERANCE, WIDEST = 0.15, 0.5
+LAYERS = 3
+"""Fewest layers from which agreement is judged."""
 SMALL = {"cubic": -6.0, "linear": -0.3, "none": 0.0}
 """log10 of the relative residual below which the leading order is expected to show."""
 
@@ -37,8 +39,8 @@ class Rate:
         layers: First and last layer l used, None where there are none.
         lambda2: Root mean square over heads, mean over the layers used, of |λ₂| of the attention
             matrix at the shared row; None unless linear.
-        agrees: Whether `order` is within 0.15, or two standard errors if that is more, of the
-            expected one; None where none is expected or fewer than two layers can be used.
+        agrees: Whether `order` is within 0.15 of the expected one, or two standard errors if that
+            is more, 0.5 at most; None where none is expected or fewer than three layers serve.
     """
 
     variant: str
@@ -133,7 +135,7 @@ def _rate(name: str, expected: Expected, why: str, y: np.ndarray, chosen: xr.Dat
         squares = (chosen["positional_lambda2"] ** 2).mean("head").sel(layer=used)
         lambda2 = float(np.sqrt(squares).mean())
     agrees = None
-    if expected in ORDERS and np.isfinite(order) and len(used) > 1:
-        agrees = bool(abs(order - ORDERS[expected]) <= max(TOLERANCE, 2 * error))
+    if expected in ORDERS and np.isfinite(order) and len(used) >= LAYERS:
+        agrees = bool(abs(order - ORDERS[expected]) <= max(TOLERANCE, min(2 * error, WIDEST)))
     span = (int(used[0]), int(used[-1]))
     return Rate(name, expected, why, order, error, float(steps.mean()), span, lambda2, agrees)

@@ -1,7 +1,7 @@
 """Attention on ordinary tensors: fused where nothing is added to the scores, else by rows.
 
 Memory: the fused path holds no n × n matrix; the other holds one block of query rows of P, at most
-about 32 MiB of it, whatever n is.
+about 16 MiB of it, whatever n is.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from torch import Tensor
 from rankcollapse.transformer.parts import Attention, Linear
 from rankcollapse.transformer.scores import Layout
 
-_ROW_BLOCK = 2**23  # entries of P held at a time
+_ROW_BLOCK = 2**21  # entries of P held at a time
 
 
 def attend(
