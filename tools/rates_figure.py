@@ -33,7 +33,8 @@ def main() -> None:
     ids = AutoTokenizer.from_pretrained(folder())(
         biographies()[:8], truncation=True, max_length=128
     )["input_ids"]
-    parts, run = [], {}
+    parts: list[xr.Dataset] = []
+    run: dict[str, Any] = {}
     for name, config in MODELS.items():
         model = rankcollapse.load(config, init="random", seed=0)
         results = rankcollapse.inspect(
