@@ -58,8 +58,9 @@ def test_a_thousand_layers_stay_finite_and_cubic() -> None:
     for state in states:
         assert torch.isfinite(state.shared).all()
         assert float(state.residual.abs().max()) in (0.0, pytest.approx(0.75, abs=0.25))
-    deep = logs[np.isfinite(logs)]
-    assert len(deep) > 200 and deep[-1] < -1e100
+    assert np.isfinite(logs).all()
+    deep = logs[logs > -1e307]  # beyond, the exponent itself is no float64 and stands still
+    assert len(deep) > 600 and logs[-1] < -1e307
     steps = np.diff(deep)
     orders = (steps[1:] / steps[:-1])[deep[1:-1] < -100]
     assert np.abs(orders - 3).max() < 0.01

@@ -22,6 +22,10 @@ from rankcollapse.transformer.scores import Layout
 Rows = Float[Tensor, "batch token width"]
 
 
+SMALLEST = -1e308
+"""The exponent stops here, 10^-3e307: a cubic rate gets there in about 645 layers."""
+
+
 @dataclass(frozen=True)
 class CenteredState:
     """X = 1 `shared`ᵀ + 2^`exponent` · `residual`; the residual's rows sum to zero."""
@@ -51,7 +55,7 @@ def state(
     largest = residual.abs().amax((1, 2))
     shift = torch.frexp(largest).exponent.double()
     residual = residual * torch.exp2(-shift).view(-1, 1, 1)
-    return CenteredState(shared, residual, exponent + shift)
+    return CenteredState(shared, residual, (exponent + shift).clamp(min=SMALLEST))
 
 
 class Centered:
