@@ -58,7 +58,7 @@ def test_a_target_by_length_and_by_head(run, model, text):
     mean = abs(wanted.head_projection.mean("sample"))
     order = np.argsort(-mean.values.ravel())[:5]
     rows = [line.split()[:2] for line in heads]
-    assert rows == [[str(n // HEADS + 1), str(n % HEADS)] for n in order]
+    assert rows == [[str(n // HEADS + 1), str(n % HEADS + 1)] for n in order]
 
 
 @pytest.mark.parametrize("target", ["cat", f"#{CAT}", "CAT@-1", f"#{CAT}@-1"])

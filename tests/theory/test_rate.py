@@ -27,8 +27,8 @@ def made(y: list[float], off: list[str], causal: bool = False) -> xr.Dataset:
 
 
 def test_a_cubic_sequence_is_cubic() -> None:
-    (rate,) = rates(made([-1.0, -3, -9, -27, -81], ["attention_skip"]))
-    assert (rate.expected, rate.layers, rate.agrees) == ("cubic", (3, 4), True)
+    (rate,) = rates(made([-1.0, -3, -9, -27, -81, -243], ["attention_skip"]))
+    assert (rate.expected, rate.layers, rate.agrees) == ("cubic", (3, 5), True)
     assert rate.order == pytest.approx(3.0)
 
 
