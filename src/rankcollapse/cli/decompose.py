@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rankcollapse.cli import options
+from rankcollapse.cli.checks import check_overwrite, check_seed
 from rankcollapse.cli.failures import failures_as_lines
 from rankcollapse.cli.inspect import read_text
 from rankcollapse.cli.target import Target
-from rankcollapse.errors import OptionError
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -73,13 +73,8 @@ def decompose(
     rankcollapse decompose ./my-model --target "#1012@-2" --variant san+skip --json
     """
     with failures_as_lines(debug):
-        if seed is not None and init != "random":
-            raise OptionError(
-                f"--seed {seed} has no effect on pretrained weights; add --init random or "
-                "leave it out."
-            )
-        if overwrite and out is None:
-            raise OptionError("--overwrite has nothing to replace; add --out or leave it out.")
+        check_seed(seed, init)
+        check_overwrite(overwrite, out)
         aim = None if target is None else Target.parse(target)
         documents = read_text(text, column, samples)
 

@@ -6,6 +6,7 @@ Everything that can be wrong in what was typed is found before the model is load
 from typing import TYPE_CHECKING, Any
 
 from rankcollapse.cli import options
+from rankcollapse.cli.checks import check_overwrite, check_seed
 from rankcollapse.cli.failures import failures_as_lines
 from rankcollapse.errors import OptionError
 
@@ -53,13 +54,8 @@ def inspect(
     cat notes.txt | rankcollapse inspect ./my-model --text - --json
     """
     with failures_as_lines(debug):
-        if seed is not None and init != "random":
-            raise OptionError(
-                f"--seed {seed} has no effect on pretrained weights; add --init random or "
-                "leave it out."
-            )
-        if overwrite and out is None:
-            raise OptionError("--overwrite has nothing to replace; add --out or leave it out.")
+        check_seed(seed, init)
+        check_overwrite(overwrite, out)
         if arithmetic == "centered" and dtype == "float32":
             raise OptionError(
                 "--arithmetic centered runs in float64, not in float32; leave --dtype out."

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rankcollapse.cli import options
+from rankcollapse.cli.checks import check_overwrite
 from rankcollapse.cli.failures import failures_as_lines
-from rankcollapse.errors import OptionError
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -59,8 +59,7 @@ def count(
     rankcollapse paths count bert-base-uncased ./my-model GPT-3 --out lengths
     """
     with failures_as_lines(debug):
-        if overwrite and out is None:
-            raise OptionError("--overwrite has nothing to replace; add --out or leave it out.")
+        check_overwrite(overwrite, out)
 
         from rankcollapse.paths import FIGURE_5, length_distributions
         from rankcollapse.report import paths as report
