@@ -63,6 +63,8 @@ def inspect(
         documents = read_text(text, column, samples)
 
         from rankcollapse import report
+        from rankcollapse.inspection.inspect import one_of
+        from rankcollapse.inspection.quantities import GROUPS
         from rankcollapse.transformer.variants import parse_variants
 
         if out is not None:
@@ -71,7 +73,7 @@ def inspect(
             "variants": [variant.name for variant in parse_variants(_names(variants))],
             "arithmetic": arithmetic,
             "as_published": as_published,
-            "metrics": _known_metrics(_names(metrics)),
+            "metrics": one_of("metrics", tuple(_names(metrics)), GROUPS),
             "leave_out": leave_out,
             "tokens": tokens,
             "truncate": truncate,
@@ -112,15 +114,6 @@ def read_text(text: str | None, column: str | None, samples: int) -> "Documents"
 
 def _names(listed: str) -> list[str]:
     return [name.strip() for name in listed.split(",") if name.strip()]
-
-
-def _known_metrics(names: list[str]) -> list[str]:
-    from rankcollapse.inspection.quantities import GROUPS
-
-    for name in names:
-        if name not in GROUPS:
-            raise OptionError(f"metrics {name!r} does not exist: use {', '.join(GROUPS)}.")
-    return names
 
 
 def _measure(

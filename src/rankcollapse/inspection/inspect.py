@@ -72,10 +72,10 @@ def inspect(
     """
     chosen = parse_variants(variants if isinstance(variants, str) else tuple(variants))
     groups = metrics.split(",") if isinstance(metrics, str) else metrics
-    groups = _one_of("metrics", tuple(groups), GROUPS)
+    groups = one_of("metrics", tuple(groups), GROUPS)
     if leave_out is not None:
-        _one_of("leave_out", (leave_out,), LEAVE_OUT)
-    _one_of("arithmetic", (arithmetic,), ARITHMETICS)
+        one_of("leave_out", (leave_out,), LEAVE_OUT)
+    one_of("arithmetic", (arithmetic,), ARITHMETICS)
     if not isinstance(model, Transformer):
         model = load(model)
     if as_published:
@@ -112,7 +112,8 @@ def _halves(progress: Progress | None) -> tuple[Progress | None, Progress | None
     )
 
 
-def _one_of(option: str, given: tuple[str, ...], known: tuple[str, ...]) -> tuple[str, ...]:
+def one_of(option: str, given: tuple[str, ...], known: tuple[str, ...]) -> tuple[str, ...]:
+    """Returns `given`, or raises `OptionError` for the first that is not among `known`."""
     for name in given:
         if name not in known:
             raise OptionError(f"{option} {name!r} does not exist: use {', '.join(known)}.")
