@@ -1,0 +1,5 @@
+"""The theory's bounds for a model's own weights and text, beside the measurement."""
+
+from rankcollapse.certification.certify import certify
+
+__all__ = ["certify"]
