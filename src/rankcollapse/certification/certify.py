@@ -107,7 +107,7 @@ def _dataset(found: Found, structure: Structure, heads: int) -> xr.Dataset:
     )
     logs = {
         "log10_measured": (found.measured, "log₁₀ of the residual (composite norm)", "‖·‖₁,∞"),
-        "log10_measured_frobenius": (found.frobenius, "the same in the Frobenius norm", "‖·‖_F"),
+        "log10_measured_frobenius": (found.frobenius, "log₁₀ of the residual (Frobenius norm)", "‖·‖_F"),
     }
     dataset["measured"] = (
         MEASURED,
@@ -122,14 +122,14 @@ def _dataset(found: Found, structure: Structure, heads: int) -> xr.Dataset:
         np.stack([values[bound.name] for bound in bounds]) / LN10,
         _attrs(
             "log₁₀ of the bound",
-            "of the norm `norm` of the residual about the token mean; NaN where the bound says "
-            "nothing of this network, −inf where a lower bound is vacuous",
+            "of the composite or Frobenius norm of the residual about the token mean; NaN where "
+            "the bound says nothing of this network, −inf where a lower bound is vacuous",
         ),
     )
     dataset["holds"] = (
         ("hypothesis", *MEASURED),
         truth,
-        _attrs("hypothesis holds", "whether `statement` is true at the layer"),
+        _attrs("hypothesis holds", "whether the statement is true at the layer"),
     )
     dataset["requires"] = (
         ("bound", "hypothesis"),

@@ -27,20 +27,32 @@ _PLACES: dict[str, dict[str, Any]] = {
 class Drawing:
     """The layers of one chart, which share their scales and the two selections."""
 
-    def __init__(self, drawn: Curves, measure: Measure, variants: list[str], theme: Theme) -> None:
-        """Prepare what the layers have in common; `variants` are all, also those not drawn."""
-        self.drawn, self.measure, self.theme = drawn, measure, theme
+    def __init__(
+        self,
+        drawn: Curves,
+        measure: Measure,
+        variants: list[str],
+        theme: Theme,
+        still: bool = False,
+    ) -> None:
+        """Prepare what the layers have in common; `variants` are all, also those not drawn.
+
+        With `still` there is nothing to click and nothing that speaks, as a panel of several needs.
+        """
+        self.drawn, self.measure, self.theme, self.still = drawn, measure, theme, still
         numbers = {name: n for name, n in look(variants).items() if name in drawn.variants}
         variants = list(numbers)
         colours = [theme.palette[n % len(theme.palette)] for n in numbers.values()]
         shapes = [SHAPES[n % len(SHAPES)] for n in numbers.values()]
         entries = [6.7 * len(name) + 38 for name in variants]
         in_a_row = f"width > {sum(entries)} ? {len(variants)}"
+        fitting = alt.ExprRef(f"{in_a_row} : max(1, floor(width / {max(entries)}))")
         legend = alt.Legend(
             title=None,
             orient="top",
             direction="horizontal",
-            columns=alt.ExprRef(f"{in_a_row} : max(1, floor(width / {max(entries)}))"),
+            # Beside other panels there is no one width.
+            columns=len(variants) if still else fitting,
             symbolOpacity=1,
         )
         self.colour_scale = alt.Scale(domain=variants, range=colours)
@@ -80,7 +92,7 @@ class Drawing:
                 *self._labels(),
                 *([self._bar()] if has_after else []),
                 self._points(),
-                self._targets(),
+                *([] if self.still else [self._targets()]),
             ],
         )
 
@@ -94,7 +106,7 @@ class Drawing:
                 y=alt.Y("low:Q", scale=self.y_scale),
                 y2="high:Q",
                 color=self.colour,
-                opacity=alt.condition(self.isolate, alt.value(0.16), alt.value(0.02)),
+                opacity=self._faded(0.16, 0.02),
             )
         )
 
@@ -129,7 +141,7 @@ class Drawing:
                 y=alt.Y("low:Q", scale=self.y_scale),
                 y2="high:Q",
                 color=self.colour,
-                opacity=alt.condition(self.isolate, alt.value(0.5), alt.value(0.05)),
+                opacity=self._faded(0.5, 0.05),
             )
         )
 
@@ -140,7 +152,7 @@ class Drawing:
             alt.value(self.theme.surface),
             alt.Fill("variant:N", scale=self.colour_scale, legend=None),
         )
-        return (
+        points = (
             self._within()
             .mark_point(strokeWidth=1.75, fillOpacity=1, strokeOpacity=1, aria=False)
             .encode(
@@ -150,10 +162,12 @@ class Drawing:
                 fill=fill,
                 shape=self.shape,
                 opacity=self._faded(),
-                size=alt.condition(self.hover, alt.value(150), alt.value(size)),
             )
-            .add_params(self.isolate)
         )
+        if self.still:
+            return points.encode(size=alt.value(size))
+        pointed_at = alt.condition(self.hover, alt.value(150), alt.value(size))
+        return points.encode(size=pointed_at).add_params(self.isolate)
 
     def _targets(self) -> alt.Chart:
         """Return unseen discs around the points, large enough for a finger.
@@ -178,8 +192,10 @@ class Drawing:
     def _clips(self) -> bool:
         return self.measure.window is not None
 
-    def _faded(self) -> Any:
-        return alt.condition(self.isolate, alt.value(1), alt.value(0.12))
+    def _faded(self, shown: float = 1, faded: float = 0.12) -> Any:
+        if self.still:
+            return alt.value(shown)
+        return alt.condition(self.isolate, alt.value(shown), alt.value(faded))
 
     def _rules(self) -> list[alt.Chart]:
         rule = self._ruled().mark_rule(
