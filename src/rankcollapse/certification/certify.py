@@ -107,7 +107,11 @@ def _dataset(found: Found, structure: Structure, heads: int) -> xr.Dataset:
     )
     logs = {
         "log10_measured": (found.measured, "log₁₀ of the residual (composite norm)", "‖·‖₁,∞"),
-        "log10_measured_frobenius": (found.frobenius, "log₁₀ of the residual (Frobenius norm)", "‖·‖_F"),
+        "log10_measured_frobenius": (
+            found.frobenius,
+            "log₁₀ of the residual (Frobenius norm)",
+            "‖·‖_F",
+        ),
     }
     dataset["measured"] = (
         MEASURED,

@@ -42,13 +42,15 @@ class Variant:
         Raises:
             OptionError: The name or one of its parts does not exist.
         """
+        if not isinstance(name, str):
+            raise OptionError(f"variant {name!r} is no name: use text such as 'san'.")
         base, *parts = name.strip().split("-")
         known = {**{part: frozenset({part}) for part in PARTS}, **_ALIASES}
         unknown = [part for part in parts if part not in known]
         if unknown or base not in {*NAMED, ""} or not re.sub("-", "", name).strip():
-            wrong = unknown[0] if unknown else name
+            wrong = f" ({unknown[0]!r})" if unknown and unknown[0] != name else ""
             raise OptionError(
-                f"variant {name!r} is not known ({wrong!r}): use one of {', '.join(NAMED)}, or "
+                f"variant {name!r} is not known{wrong}: use one of {', '.join(NAMED)}, or "
                 f"spell what is off, such as '-mlp_skip', from {', '.join(known)}."
             )
         off = NAMED[base or "transformer"].union(*(known[part] for part in parts))
