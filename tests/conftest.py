@@ -11,7 +11,7 @@ from jaxtyping import install_import_hook
 install_import_hook(
     [
         f"rankcollapse.{room}"
-        for room in ("metrics", "transformer", "streams", "families", "inputs")
+        for room in ("metrics", "transformer", "streams", "families", "inputs", "theory")
     ],
     "beartype.beartype",
 )

@@ -37,10 +37,16 @@ def softmax_difference(
     shift = (change * weights).sum(-1, keepdim=True)
     small = weights * (change - shift) / (1 + square * shift)
     wide = largest > 1
-    if not bool(wide.any()):
+    if bool(wide.any()):
+        whole = (logits + square * scores).softmax(-1) - weights
+        small = torch.where(wide.view(-1, 1, 1, 1), whole / square, small)
+    if float(weights.max()) <= 0.5:
         return small
-    whole = (logits + square * scores).softmax(-1) - weights
-    return torch.where(wide.view(-1, 1, 1, 1), whole / square, small)
+    # Rows sum to zero. Where one token has nearly all the weight its own difference is the one that
+    # cancels, so it is had from the others.
+    top = weights.argmax(-1, keepdim=True).expand(*small.shape[:-1], 1)
+    rest = small.scatter(-1, top, 0.0)
+    return rest.scatter(-1, top, -rest.sum(-1, keepdim=True))
 
 
 def activation_difference(

@@ -6,7 +6,6 @@ centre is the token mean; here the others can be had, to see how much the choice
 
 import math
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 import numpy as np
 import torch
@@ -16,7 +15,7 @@ from torch import Tensor
 from rankcollapse.errors import InputError, OptionError
 from rankcollapse.theory.center_front import attained, composite, least
 
-Center = Literal["mean", "median", "optimal"]
+CENTERS = ("mean", "median", "optimal")
 
 LARGEST = 100_000
 """Entries up to which the optimal centre is looked for: about half a minute on one core."""
@@ -51,9 +50,7 @@ class Residual:
         )
 
 
-def residual(
-    x: Tensor | ArrayLike, center: Center = "mean", *, tolerance: float = 1e-6
-) -> Residual:
+def residual(x: Tensor | ArrayLike, center: str = "mean", *, tolerance: float = 1e-6) -> Residual:
     """X − 1cᵀ about the centre c named, with a certified bound on how good any centre could be.
 
     - ``mean``: c_j = Σ_i x_ij / n, the minimiser of ‖X − 1cᵀ‖_F. The gap is at most 1 − 2/n.
@@ -86,8 +83,8 @@ def residual(
     """
     values = _matrix(x)
     n, d = values.shape
-    if center not in get_args(Center):
-        known = ", ".join(get_args(Center))
+    if center not in CENTERS:
+        known = ", ".join(CENTERS)
         raise OptionError(f"The centre {center!r} does not exist: choose one of {known}.")
     if not (tolerance > 0 and math.isfinite(tolerance)):
         raise OptionError(f"The tolerance is {tolerance}, but it has to be a positive number.")

@@ -40,9 +40,9 @@ def skip_operator(
 
 
 def log_smallest_singular_value(operator: Operator) -> float:
-    """Ln σ_min; −inf where it is not above the rounding of the largest one."""
+    """Ln σ_min; −inf where it is not above the rounding of the largest one, or of I."""
     values = torch.linalg.svdvals(operator)
     if not len(values):
         return -np.inf
-    rounding = len(values) * torch.finfo(values.dtype).eps * values[0]
+    rounding = len(values) * torch.finfo(values.dtype).eps * values[0].clamp(min=1)
     return float(values[-1].log()) if values[-1] > rounding else -np.inf
