@@ -1,8 +1,9 @@
 """Whether the tokens of a transformer are becoming one vector, how fast, and what prevents it.
 
 >>> import rankcollapse
->>> sorted(rankcollapse.__all__)
-['FAMILIES', 'RankCollapseError', 'Transformer', 'decompose', 'inspect', 'load', 'paths', 'report']
+>>> print(*sorted(rankcollapse.__all__))  # doctest: +NORMALIZE_WHITESPACE
+FAMILIES RankCollapseError Transformer certify decompose inspect load paths report reproduce
+residual
 """
 
 from importlib import import_module
@@ -13,10 +14,13 @@ from rankcollapse.errors import RankCollapseError
 
 if TYPE_CHECKING:
     from rankcollapse import paths, report
+    from rankcollapse.certification import certify
+    from rankcollapse.experiments.runner import reproduce
     from rankcollapse.families import FAMILIES
     from rankcollapse.families.load import load
     from rankcollapse.inspection import inspect
     from rankcollapse.paths.decompose import decompose
+    from rankcollapse.theory.center import residual
     from rankcollapse.transformer import Transformer
 
 __version__ = version("rankcollapse")
@@ -24,20 +28,26 @@ __all__ = [
     "FAMILIES",
     "RankCollapseError",
     "Transformer",
+    "certify",
     "decompose",
     "inspect",
     "load",
     "paths",
     "report",
+    "reproduce",
+    "residual",
 ]
 
 # PyTorch and transformers take seconds to import, so the public names are fetched on first use.
 _HOMES = {
     "FAMILIES": "rankcollapse.families",
     "Transformer": "rankcollapse.transformer",
+    "certify": "rankcollapse.certification",
     "decompose": "rankcollapse.paths.decompose",
     "inspect": "rankcollapse.inspection",
     "load": "rankcollapse.families.load",
+    "reproduce": "rankcollapse.experiments.runner",
+    "residual": "rankcollapse.theory.center",
 }
 
 

@@ -1,11 +1,9 @@
 """Counts against exact integers, against every path written out, and against Figure 5."""
 
-import csv
 import json
 import math
 from fractions import Fraction
 from itertools import product
-from pathlib import Path
 
 import mpmath
 import numpy as np
@@ -14,6 +12,7 @@ import xarray as xr
 
 import rankcollapse
 from rankcollapse.errors import OptionError
+from rankcollapse.experiments.published import figure_5
 from rankcollapse.paths import (
     FIGURE_5,
     Stack,
@@ -23,12 +22,6 @@ from rankcollapse.paths import (
 )
 
 SIZES = [(1, 1), (1, 10**6), (2, 3), (6, 12), (12, 3), (12, 12), (24, 128), (96, 96), (1000, 1000)]
-NAMES = {
-    "Bert-Base, ViT-B": "BERT-base, ViT-B",
-    "Bert-Large, ViT-L": "BERT-large, ViT-L",
-    "DistilBert": "DistilBERT",
-    "MobileBert": "MobileBERT",
-}
 
 
 def exact(layers: int, heads: int) -> list[int]:
@@ -96,29 +89,20 @@ def test_without_skips_there_is_one_length():
     assert (float(gpt3.mean_length), float(gpt3.std_length)) == (96, 0)
 
 
-def published() -> list[dict[str, str]]:
-    path = Path(__file__).parent.parent / "data" / "fig5.csv"
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
 def test_figure_5():
-    rows = published()
+    points = figure_5()
     ours = length_distributions(FIGURE_5)
-    sizes = {(NAMES.get(r["architecture"], r["architecture"]), r["L"], r["H"]) for r in rows}
-    assert sizes == {(s.name, str(s.layers), str(s.heads)) for s in FIGURE_5}
-    assert len(rows) == sum(s.layers + 1 for s in FIGURE_5)
-    for row in rows:
-        at = {
-            "architecture": NAMES.get(row["architecture"], row["architecture"]),
-            "length": int(row["path_length"]),
-        }
+    sizes = {(point.architecture, point.layers, point.heads) for point in points}
+    assert sizes == {(s.name, s.layers, s.heads) for s in FIGURE_5}
+    assert len(points) == sum(s.layers + 1 for s in FIGURE_5)
+    for point in points:
+        at = {"architecture": point.architecture, "length": point.length}
         share = float(ours.share.sel(at))
-        assert share == pytest.approx(float(row["proportion_formula"]), rel=1e-11, abs=0)
+        assert share == pytest.approx(point.formula, rel=1e-11, abs=0)
         assert 10 ** float(ours.log10_share.sel(at)) == pytest.approx(share, rel=1e-12, abs=0)
         # The printed shares are those of the figure, whose vertices lie on a grid of about 1e-8.
-        if row["proportion"]:
-            assert share == pytest.approx(float(row["proportion"]), abs=1e-8)
+        if point.printed is not None:
+            assert share == pytest.approx(point.printed, abs=1e-8)
 
 
 def test_side_by_side_equals_one_by_one():

@@ -9,11 +9,13 @@ from typing import Annotated
 
 import typer
 
+from rankcollapse.cli.certify import certify
 from rankcollapse.cli.decompose import decompose
 from rankcollapse.cli.failures import INTERRUPTED
 from rankcollapse.cli.families import families
 from rankcollapse.cli.inspect import inspect
 from rankcollapse.cli.paths import paths
+from rankcollapse.cli.reproduce import reproduce
 
 app = typer.Typer(
     name="rankcollapse",
@@ -27,6 +29,8 @@ app = typer.Typer(
 )
 app.command()(inspect)
 app.command()(decompose)
+app.command()(certify)
+app.command()(reproduce)
 app.command()(families)
 app.add_typer(paths)
 

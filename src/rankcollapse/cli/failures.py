@@ -18,11 +18,12 @@ INTERRUPTED = 130
 
 
 @contextmanager
-def failures_as_lines(debug: bool) -> Iterator[None]:
+def failures_as_lines(debug: bool, after_ctrl_c: str = "no file was written") -> Iterator[None]:
     """Turns whatever escapes the block into one line and an exit code.
 
     Args:
         debug: print the traceback before the line.
+        after_ctrl_c: what is left of the work when it is interrupted.
 
     Raises:
         typer.Exit: with the code, after the line is printed.
@@ -37,7 +38,7 @@ def failures_as_lines(debug: bool) -> Iterator[None]:
         raise
     except KeyboardInterrupt:
         _traceback(debug)
-        raise _exit(INTERRUPTED, "interrupted: no file was written") from None
+        raise _exit(INTERRUPTED, f"interrupted: {after_ctrl_c}") from None
     except Exception as error:
         _traceback(debug)
         kind = type(error).__name__

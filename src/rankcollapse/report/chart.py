@@ -1,5 +1,7 @@
 """The charts: one quantity through depth, a line per variant, mean and deviation over samples."""
 
+from typing import TypeVar
+
 import altair as alt
 import xarray as xr
 
@@ -11,6 +13,8 @@ from rankcollapse.report.metadata import metadata, model_name
 from rankcollapse.report.style import LIGHT, PAGE, Theme
 
 DEEP_AXIS = "doubly logarithmic"
+
+Picture = TypeVar("Picture", bound=alt.TopLevelMixin)
 
 
 def chart(
@@ -105,7 +109,7 @@ def heading(text: str, subtitle: list[str], theme: Theme) -> alt.TitleParams:
     )
 
 
-def configured(picture: alt.LayerChart, theme: Theme) -> alt.LayerChart:
+def configured(picture: Picture, theme: Theme) -> Picture:
     """Return a chart with the fonts, colours and distances that all have in common."""
     return (
         picture.configure(

@@ -1,0 +1,1 @@
+"""Attention of Xformers: sparse patterns, kernels and projections."""
