@@ -26,7 +26,7 @@ demo: $(VENV)/.installed $(VENV)/.model ## measure a real pretrained model, writ
 test: $(VENV)/.installed-test $(VENV)/.model ## install, then run all tests (PYTEST_ARGS="-k name")
 	@sh tools/chromium.sh
 	@$(BIN)/python tools/pretrained_model.py >/dev/null
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses=auto --dist=loadfile $(PYTEST_ARGS)
 
 lint: $(VENV)/.installed-dev ## style, formatting and types
 	$(BIN)/ruff check .

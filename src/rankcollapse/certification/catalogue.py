@@ -90,8 +90,8 @@ def catalogue(heads: int) -> tuple[Bound, ...]:
         Bound(
             *("weyl", "Weyl's bound", lower, layer, frobenius, ()),
             "docs/theory.md §4",
-            "‖R‖_F − Σ_h ‖ΠP_hΠ‖₂‖W_h‖₂‖R_in‖_F, R_in the residual that enters attention, less what "
-            "an MLP beside a skip connection can take away",
+            "‖R‖_F − Σ_h ‖ΠP_hΠ‖₂‖W_h‖₂‖R_in‖_F, R_in the residual that enters attention, less "
+            "what an MLP beside a skip connection can take away",
         ),
         Bound(
             *("smallest_singular_value", "smallest singular value", lower, layer, frobenius, ()),
