@@ -15,7 +15,7 @@ from rankcollapse.errors import RankCollapseError
 if TYPE_CHECKING:
     from rankcollapse import paths, report
     from rankcollapse.certification import certify
-    from rankcollapse.experiments.runner import reproduce
+    from rankcollapse.experiments.running.runner import reproduce
     from rankcollapse.families import FAMILIES
     from rankcollapse.families.load import load
     from rankcollapse.inspection import inspect
@@ -46,7 +46,7 @@ _HOMES = {
     "decompose": "rankcollapse.paths.decompose",
     "inspect": "rankcollapse.inspection",
     "load": "rankcollapse.families.load",
-    "reproduce": "rankcollapse.experiments.runner",
+    "reproduce": "rankcollapse.experiments.running.runner",
     "residual": "rankcollapse.theory.center",
 }
 

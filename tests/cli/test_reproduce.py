@@ -10,8 +10,8 @@ import pytest
 import rankcollapse
 from rankcollapse.cli.bars import duration
 from rankcollapse.experiments import EXPERIMENTS
-from rankcollapse.experiments.reproduction import ReproductionError
-from rankcollapse.experiments.runner import reproduce
+from rankcollapse.experiments.running.reproduction import ReproductionError
+from rankcollapse.experiments.running.runner import reproduce
 
 FILES = {"comparison.csv", "comparison.md", "fig5.nc", "fig5.csv"} | {
     f"fig5{end}.{kind}" for end in ("", "_logarithmic") for kind in ("svg", "png", "pdf")

@@ -15,8 +15,8 @@ import torch
 import xarray as xr
 
 from rankcollapse.errors import InputError
-from rankcollapse.experiments import choices, runner
 from rankcollapse.experiments.experiment import Drawing, Experiment, Part, Row, Settings
+from rankcollapse.experiments.running import choices, runner
 from rankcollapse.report.style import Theme
 
 Progress = Callable[[float, float], None]

@@ -13,16 +13,16 @@ from transformers import AlbertConfig, BertConfig, XLNetConfig
 
 import rankcollapse
 from rankcollapse.errors import OptionError
-from rankcollapse.experiments import figure_2
-from rankcollapse.experiments.base_models import BASE_MODELS
 from rankcollapse.experiments.comparison import judge
 from rankcollapse.experiments.experiment import Row, Settings
-from rankcollapse.experiments.figure_2 import EXPERIMENT
-from rankcollapse.experiments.figure_2_runs import VARIANTS
+from rankcollapse.experiments.figure_2 import figure_2
+from rankcollapse.experiments.figure_2.base_models import BASE_MODELS
+from rankcollapse.experiments.figure_2.figure_2 import EXPERIMENT
+from rankcollapse.experiments.figure_2.runs import VARIANTS
+from rankcollapse.experiments.figure_2.word_ids import word_ids
 from rankcollapse.experiments.published import figure_2_bert
-from rankcollapse.experiments.reproduction import Reproduction
-from rankcollapse.experiments.runner import reproduce
-from rankcollapse.experiments.word_ids import word_ids
+from rankcollapse.experiments.running.reproduction import Reproduction
+from rankcollapse.experiments.running.runner import reproduce
 from rankcollapse.inputs.documents import biographies
 from rankcollapse.report.style import LIGHT
 

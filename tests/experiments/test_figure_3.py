@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from rankcollapse.experiments import figure_3
 from rankcollapse.experiments.experiment import Settings
-from rankcollapse.experiments.figure_3 import EXPERIMENT, PUBLISHED, run
-from rankcollapse.experiments.figure_3_charts import FLOOR
-from rankcollapse.experiments.figure_3_rows import lasting
-from rankcollapse.experiments.figure_3_ways import MOVED, meeting, thinned
+from rankcollapse.experiments.figure_3 import figure_3
+from rankcollapse.experiments.figure_3.charts import FLOOR
+from rankcollapse.experiments.figure_3.figure_3 import EXPERIMENT, PUBLISHED, run
+from rankcollapse.experiments.figure_3.rows import lasting
+from rankcollapse.experiments.figure_3.ways import MOVED, meeting, thinned
 from rankcollapse.report.picture import svg
 from rankcollapse.report.style import LIGHT
 

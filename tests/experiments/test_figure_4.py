@@ -8,18 +8,18 @@ import torch
 import torch.nn.functional as F
 import xarray as xr
 
-from rankcollapse.experiments import figure_4
 from rankcollapse.experiments.experiment import Settings
-from rankcollapse.experiments.figure_4 import EXPERIMENT, run
-from rankcollapse.experiments.figure_4_chart import spread
-from rankcollapse.experiments.networks import Network, network
-from rankcollapse.experiments.path_accuracy import (
+from rankcollapse.experiments.figure_4 import figure_4
+from rankcollapse.experiments.figure_4.chart import spread
+from rankcollapse.experiments.figure_4.figure_4 import EXPERIMENT, run
+from rankcollapse.experiments.figure_4.path_accuracy import (
     accuracy,
     subnetwork_accuracy,
     term_accuracies,
     whole_accuracy,
 )
-from rankcollapse.experiments.task import Samples
+from rankcollapse.experiments.figure_4.task import Samples
+from rankcollapse.experiments.learning.networks import Network, network
 from rankcollapse.paths.subnetwork import subnetwork_path
 from rankcollapse.report.picture import svg
 from rankcollapse.report.style import LIGHT

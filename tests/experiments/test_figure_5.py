@@ -10,7 +10,7 @@ import xarray as xr
 from rankcollapse.experiments import figure_5
 from rankcollapse.experiments.comparison import judge
 from rankcollapse.experiments.published import figure_5 as published
-from rankcollapse.experiments.runner import reproduce
+from rankcollapse.experiments.running.runner import reproduce
 
 
 @pytest.fixture

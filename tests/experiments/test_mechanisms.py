@@ -7,16 +7,16 @@ import torch
 from torch import Tensor
 
 from rankcollapse.experiments.initial import Size, embedded, random_blocks
-from rankcollapse.experiments.mechanisms import patterns, projected
-from rankcollapse.experiments.mechanisms.alibi import Alibi
-from rankcollapse.experiments.mechanisms.catalogue import CATALOGUE, Budget, prepare
-from rankcollapse.experiments.mechanisms.kernel import (
+from rankcollapse.experiments.xformers.mechanisms import patterns, projected
+from rankcollapse.experiments.xformers.mechanisms.alibi import Alibi
+from rankcollapse.experiments.xformers.mechanisms.catalogue import CATALOGUE, Budget, prepare
+from rankcollapse.experiments.xformers.mechanisms.kernel import (
     Elu,
     Kernel,
     PositiveRandom,
     orthogonal_directions,
 )
-from rankcollapse.experiments.mechanisms.mechanism import (
+from rankcollapse.experiments.xformers.mechanisms.mechanism import (
     CenteredMechanism,
     Mechanism,
     PlainMechanism,

@@ -7,9 +7,9 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from rankcollapse.experiments import mlp_strength, sensitivity
 from rankcollapse.experiments.experiment import Settings
 from rankcollapse.experiments.initial import Size, embedded, random_blocks
+from rankcollapse.experiments.mlp_strength import mlp_strength, sensitivity
 from rankcollapse.report.picture import svg
 from rankcollapse.report.style import LIGHT
 

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from rankcollapse.errors import RankCollapseError
-from rankcollapse.experiments.networks import EPS, Network, network
+from rankcollapse.experiments.learning.networks import EPS, Network, network
 from rankcollapse.paths.subnetwork import subnetwork_path
 
 WIDTH, HEADS = 12, 3

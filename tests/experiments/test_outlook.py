@@ -4,9 +4,17 @@ from pathlib import Path
 
 import pytest
 
-from rankcollapse.experiments.events import Advanced, Failed, Failure, Finished, Started, Task, Tick
 from rankcollapse.experiments.experiment import Part
-from rankcollapse.experiments.outlook import Outlook
+from rankcollapse.experiments.running.events import (
+    Advanced,
+    Failed,
+    Failure,
+    Finished,
+    Started,
+    Task,
+    Tick,
+)
+from rankcollapse.experiments.running.outlook import Outlook
 
 from .fake import work
 

@@ -6,9 +6,9 @@ import pytest
 import torch
 import xarray as xr
 
-from rankcollapse.experiments import rates, skip_cases
 from rankcollapse.experiments.experiment import Settings
-from rankcollapse.experiments.rate_cases import CASES, FOLLOWED, TOKENS, measure
+from rankcollapse.experiments.rates import rates, skip_cases
+from rankcollapse.experiments.rates.cases import CASES, FOLLOWED, TOKENS, measure
 from rankcollapse.metrics import local_order
 from rankcollapse.report.picture import svg
 from rankcollapse.report.style import LIGHT

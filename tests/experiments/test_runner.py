@@ -13,11 +13,12 @@ import torch
 import xarray as xr
 
 from rankcollapse.errors import InputError, OptionError, OutputError, RankCollapseError
-from rankcollapse.experiments import EXPERIMENTS, choices, runner
-from rankcollapse.experiments.kept import FOLDER, sole_use
-from rankcollapse.experiments.outlook import Standing
-from rankcollapse.experiments.reproduction import ReproductionError
-from rankcollapse.experiments.runner import reproduce
+from rankcollapse.experiments import EXPERIMENTS
+from rankcollapse.experiments.running import choices, runner
+from rankcollapse.experiments.running.kept import FOLDER, sole_use
+from rankcollapse.experiments.running.outlook import Standing
+from rankcollapse.experiments.running.reproduction import ReproductionError
+from rankcollapse.experiments.running.runner import reproduce
 
 from . import fake
 

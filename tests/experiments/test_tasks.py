@@ -9,25 +9,25 @@ import torch
 from torch import Tensor
 
 from rankcollapse.errors import InputError, RankCollapseError
-from rankcollapse.experiments import baselines
-from rankcollapse.experiments.circle import (
+from rankcollapse.experiments.figure_3.circle import (
     arcs,
     error_growth,
     next_step,
     next_step_carried,
     roll_out,
 )
-from rankcollapse.experiments.convex_hull import convex_hull, on_hull
-from rankcollapse.experiments.memorization import (
+from rankcollapse.experiments.figure_4 import baselines
+from rankcollapse.experiments.figure_4.convex_hull import convex_hull, on_hull
+from rankcollapse.experiments.figure_4.memorization import (
     VOCABULARY,
     memorization,
     sentences_of,
     vocabulary,
     words,
 )
-from rankcollapse.experiments.networks import Network, network
-from rankcollapse.experiments.sorting import sorting
-from rankcollapse.experiments.task import Samples, Task
+from rankcollapse.experiments.figure_4.sorting import sorting
+from rankcollapse.experiments.figure_4.task import Samples, Task
+from rankcollapse.experiments.learning.networks import Network, network
 
 
 def generator(seed: int = 0) -> torch.Generator:

@@ -7,9 +7,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from rankcollapse.experiments.dropout import Dropout
-from rankcollapse.experiments.networks import Network, network
-from rankcollapse.experiments.training import Recipe, train
+from rankcollapse.experiments.learning.dropout import Dropout
+from rankcollapse.experiments.learning.networks import Network, network
+from rankcollapse.experiments.learning.training import Recipe, train
 from rankcollapse.streams import Dense
 from rankcollapse.transformer import Layout
 

@@ -5,12 +5,12 @@ import pytest
 import torch
 import xarray as xr
 
-from rankcollapse.experiments import xformers
 from rankcollapse.experiments.experiment import Settings
 from rankcollapse.experiments.initial import Size, embedded, random_blocks
-from rankcollapse.experiments.mechanisms.catalogue import CATALOGUE, Budget, prepare
 from rankcollapse.experiments.paired import margin, verdict
 from rankcollapse.experiments.trajectory import log10_residuals
+from rankcollapse.experiments.xformers import xformers
+from rankcollapse.experiments.xformers.mechanisms.catalogue import CATALOGUE, Budget, prepare
 from rankcollapse.report.picture import svg
 from rankcollapse.report.style import LIGHT
 from rankcollapse.streams import Dense

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn
 
 if TYPE_CHECKING:
-    from rankcollapse.experiments.outlook import Standing
+    from rankcollapse.experiments.running.outlook import Standing
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from rankcollapse.errors import OptionError
 from rankcollapse.experiments import EXPERIMENTS
 
 if TYPE_CHECKING:
-    from rankcollapse.experiments.reproduction import Reproduction
+    from rankcollapse.experiments.running.reproduction import Reproduction
 
 WIDEST = 100
 
@@ -125,7 +125,7 @@ def reproduce(
         import rankcollapse
         from rankcollapse.cli.bars import bars
         from rankcollapse.cli.quiet import quiet_libraries
-        from rankcollapse.experiments.reproduction import ReproductionError
+        from rankcollapse.experiments.running.reproduction import ReproductionError
 
         try:
             with quiet_libraries(debug), bars() as progress:

@@ -1,0 +1,1 @@
+"""Small networks that learn: the same `Transformer`, with weights that require gradients."""
