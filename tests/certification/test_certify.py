@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 import torch
 import xarray as xr
-from transformers import BertConfig
+from transformers import BertConfig, XLNetConfig
 
 import rankcollapse
 from rankcollapse import load
 from rankcollapse.certification import certify
 from rankcollapse.errors import InputError, OptionError
+from rankcollapse.report.certificate import alarms, findings
+from rankcollapse.report.certificate.summary import bounds
 from tests.certification.bracket import assert_certified
 from tests.networks import ids, randomised
 
@@ -26,6 +28,14 @@ def config(**changes: Any) -> BertConfig:
         vocab_size=99, max_position_embeddings=20,
     )  # fmt: skip
     return BertConfig(**{**sizes, **changes})
+
+
+def scaled(model: Any, factor: float) -> Any:
+    """The same model with all weights of its blocks multiplied."""
+    with torch.no_grad():
+        for parameter in model.encoder.parameters():
+            parameter *= factor
+    return model
 
 
 @pytest.fixture(scope="module")
@@ -286,3 +296,44 @@ class TestRefused:
         few = certify(live, {"input_ids": row}, tokens=4).log10_bound
         xr.testing.assert_equal(few, certify(live, {"input_ids": [row[0][:4]]}).log10_bound)
         assert not math.isclose(float(few[3, 0, 1]), float(cut[3, 0, 1]))
+
+
+class TestAtTheEndsOfTheRange:
+    def test_logarithms_that_leave_float64_are_zero_and_cross_nothing(self):
+        sizes = dict(hidden_size=2, num_attention_heads=1, intermediate_size=2)
+        deep = scaled(randomised(config(**sizes, num_hidden_layers=660)), 0.3)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            dataset = certify(deep, {"input_ids": ids((8,))}, "san-norm")
+        measured = dataset.log10_measured.values[0]
+        assert np.isneginf(measured[-1]) and np.isfinite(measured[:600]).all()
+        assert alarms(dataset) == []
+        upper = dataset.log10_bound.sel(bound="dobrushin", layer=660)
+        assert np.isneginf(upper).all()
+        assert all("e+" not in sentence for sentence in findings(dataset))
+
+    def test_ratios_of_logarithms_without_digits_are_not_told(self):
+        deep = scaled(randomised(config(num_hidden_layers=45)), 0.3)
+        dataset = certify(deep, {"input_ids": ids((8,))}, "san-norm")
+        assert dataset.log10_measured.values.min() < -1e15
+        bound = next(b for b in bounds(dataset) if b.name == "dobrushin")
+        known = np.abs(bound.measured[0]) < 1e10
+        known[0] = False  # nothing is bounded there
+        assert (np.isfinite(bound.above) == known).all() and known.sum() > 5
+        assert (bound.above[known] >= 0).all()
+
+    @pytest.mark.parametrize("variant", ["san", "san-norm", "san+skip-norm", "transformer"])
+    def test_states_that_overflow_are_refused(self, variant):
+        huge = scaled(randomised(config()), 1e150)
+        with pytest.raises(InputError, match=r"overflows? float64"):
+            certify(huge, {"input_ids": ids((5,))}, variant)
+
+    def test_attention_that_picks_one_token_is_not_said_to_be_rank_one(self):
+        """Scores of 1e4 round rows of a positional P to the same token; the bound stays above."""
+        model = randomised(XLNetConfig(vocab_size=99, d_model=12, n_layer=2, n_head=2, d_inner=16))
+        with torch.no_grad():
+            for layer in model.layer:
+                layer.rel_attn.q *= 1e4
+        dataset = certify(model, {"input_ids": ids((6,))}, "-attention_skip")
+        assert np.isfinite(dataset.log10_bound.sel(bound="dobrushin").values[:, 1:]).all()
+        assert alarms(dataset) == []

@@ -3,13 +3,17 @@
 import csv
 import json
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 import xarray as xr
 
 import rankcollapse
+from rankcollapse.cli.results import counted
 from rankcollapse.report.certificate import NAMES, alarms
+from tests.report.certificate.synthetic import certificate
 
 from .conftest import HEADS, LAYERS, POSITIONS
 
@@ -173,3 +177,32 @@ def test_the_help_fits_has_examples_and_is_listed(run):
     options = re.findall(r"^│ --([a-z-]+) +(.*?)│$", result.stdout, re.M)
     assert len(options) >= 15 and all(re.search(r"[A-Z][a-z]+", words) for _, words in options)
     assert "certify" in run("--help").stdout
+
+
+def test_a_request_to_end_leaves_nothing_behind(model, text, tmp_path):
+    """SIGTERM while the files are written, as a scheduler sends it: as tidy as Ctrl-C."""
+    out = tmp_path / "page"
+    script = (
+        "import os, signal, sys\n"
+        "from rankcollapse.report.certificate import files\n"
+        "files.page = lambda dataset: os.kill(os.getpid(), signal.SIGTERM)\n"
+        "from rankcollapse.cli.app import main\n"
+        "main()"
+    )
+    command = [sys.executable, "-c", script, "certify", model, "--text", text, "--out", out]
+    ended = subprocess.run([str(part) for part in command], capture_output=True, timeout=120)
+    assert ended.returncode == 143
+    assert list(tmp_path.iterdir()) == [text]
+
+
+def test_a_crossed_bound_is_a_failure_of_ours(run, model, text, monkeypatch):
+    def certify(*_, **__):
+        return certificate(crossed=("tanh", 0, 2))
+
+    monkeypatch.setattr(rankcollapse, "certify", certify)
+    result = run("certify", model, "--text", text)
+    assert result.exit_code == 1 and "DEFECT" in result.stdout
+
+
+def test_one_head_is_no_heads():
+    assert (counted(1, "head"), counted(12, "layer")) == ("1 head", "12 layers")

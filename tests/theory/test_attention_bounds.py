@@ -196,6 +196,7 @@ def given_matrices(p: torch.Tensor) -> NearRankOne:
     tau = (p.unsqueeze(3) - p.unsqueeze(2)).abs().sum(-1).amax((2, 3)) / 2
     return NearRankOne(
         log_delta=torch.zeros(p.shape[:3], dtype=torch.float64),
+        log_gamma=torch.zeros(p.shape[:2], dtype=torch.float64),
         largest_weight=torch.ones(p.shape[:2], dtype=torch.float64),
         log_dobrushin=tau.log(),
         log_spectral=torch.linalg.matrix_norm(centered, 2).log(),

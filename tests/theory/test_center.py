@@ -361,6 +361,9 @@ def test_a_solver_that_fails_leaves_an_honest_gap(monkeypatch: pytest.MonkeyPatc
         (torch.tensor([[1j]]), InputError, "complex64"),
         (np.array([["a"]]), InputError, "real numbers"),
         (np.full((2, 2), 1e308), InputError, "1.0e\\+308"),
+        ([[1.0], [2.0, 3.0]], InputError, "rows of different lengths"),
+        (torch.eye(2).to_sparse(), InputError, "sparse"),
+        (torch.empty(2, 2, device="meta"), InputError, "without data"),
     ],
 )
 def test_what_is_no_matrix_is_refused(x: Array, error: type[Exception], words: str) -> None:

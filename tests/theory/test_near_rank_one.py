@@ -174,7 +174,7 @@ def test_functions_of_delta_across_their_switch(log10: float) -> None:
     delta = mp.mpf(10) ** log10
     log = torch.tensor([[[float(mp.log(delta))]]], dtype=torch.float64)
     none = torch.zeros(1, 1, dtype=torch.float64)
-    found = NearRankOne(log, none, none, none, none.view(1, 1, 1, 1))
+    found = NearRankOne(log, none, none, none, none, none.view(1, 1, 1, 1))
     with mp.workdps(60):
         t = mp.log(2 * mp.tanh(delta / 4))
         kappa = mp.log(mp.expm1(delta) / delta)

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from rankcollapse.certification.structure import Structure
+from rankcollapse.errors import InputError
 from rankcollapse.inputs.tokens import Batch
 from rankcollapse.streams import Centered
 from rankcollapse.theory import (
@@ -33,6 +34,8 @@ from rankcollapse.theory.skip_operator import LARGEST, Operator
 from rankcollapse.transformer import Transformer, Variant, apply_block
 
 LN10 = math.log(10)
+PROVED_WIDTH = 897
+"""Where 2κ_d ≤ 4, Lemma A.2 holds for any heads, about the mean too (docs/theory.md §3)."""
 Progress = Callable[[float, float], None]
 
 
@@ -112,6 +115,7 @@ def run(
         constant = math.log(4 * len(norms.row)) + log_beta
         for b, batch in enumerate(parts):
             x = BoundedState.known(states[b].real)
+            _check_finite(x, layer)
             y = apply_block(x, block, batch.layout, variant, bounded)
             _layer(found, batch, layer, x, y, structure, norms)
             found.log_c[list(batch.samples), layer] = constant
@@ -123,6 +127,14 @@ def run(
     found.log_c[:, 1:] += np.maximum.accumulate(found.log_gamma[:, 1:], axis=1)
     _depth(found, Structure.of(model.blocks[0], variant), log_lambda, parts)
     return found
+
+
+def _check_finite(x: BoundedState, layer: int) -> None:
+    if not all(bool(part.isfinite().all()) for part in (x.real.shared, x.real.residual)):
+        raise InputError(
+            f"The state that enters layer {layer} overflows float64, so no bound can be evaluated: "
+            "scale the weights down, or leave on the norms that keep the states small."
+        )
 
 
 def _measured(found: Found, batch: Batch, layer: int, x: BoundedState) -> LogNorms:
@@ -163,7 +175,10 @@ def _heads_add(near: NearRankOne, norms: HeadNorms) -> Tensor:
     """Whether Lemma A.2's sum over heads is true in two norms here.
 
     Both sides have the factor ‖R‖₁,∞³, which is left out: at 10^-1e20 it would round all else away.
+    In narrow models the lemma is a theorem, however unlike the heads are.
     """
+    if norms.value.shape[1] <= PROVED_WIDTH:
+        return torch.ones_like(near.log_gamma[:, 0], dtype=torch.bool)
     gamma, query_key = near.log_gamma, norms.query_key.log()
     column = torch.logsumexp(2 * gamma + query_key + norms.column.log(), -1)
     row = torch.logsumexp(query_key + norms.row.log(), -1)

@@ -4,6 +4,7 @@ Only typer is imported here, and the rest of the package inside the subcommands,
 and `--version` answer without waiting for PyTorch.
 """
 
+import signal
 import sys
 from typing import Annotated
 
@@ -11,7 +12,7 @@ import typer
 
 from rankcollapse.cli.certify import certify
 from rankcollapse.cli.decompose import decompose
-from rankcollapse.cli.failures import INTERRUPTED
+from rankcollapse.cli.failures import INTERRUPTED, TERMINATED
 from rankcollapse.cli.families import families
 from rankcollapse.cli.inspect import inspect
 from rankcollapse.cli.paths import paths
@@ -56,7 +57,11 @@ def _root(
 
 
 def main() -> None:
-    """Runs the command line and exits with its code: 0, 1 (our failure), 2 (bad input) or 130."""
+    """Runs the command line and exits with its code: 0, 1 (our failure), 2 (bad input) or 130.
+
+    A request to end (SIGTERM, as schedulers send it) clears up like Ctrl-C, with code 143.
+    """
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
     try:
         app()
     except KeyboardInterrupt:

@@ -10,7 +10,7 @@ import typer
 
 from rankcollapse.cli import options
 from rankcollapse.cli.checks import check_overwrite, check_seed
-from rankcollapse.cli.failures import failures_as_lines
+from rankcollapse.cli.failures import FAILED, failures_as_lines
 from rankcollapse.cli.inspect import read_text
 
 if TYPE_CHECKING:
@@ -92,6 +92,8 @@ def certify(
             report.write(dataset, out, overwrite)
             if not as_json:
                 print(f"\nThe page is {out / 'certificate.html'}; data and charts lie beside it.")
+        if report.alarms(dataset):  # a number of ours is wrong
+            raise typer.Exit(FAILED)
 
 
 def _certify(

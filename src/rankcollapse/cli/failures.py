@@ -15,6 +15,7 @@ from rankcollapse.errors import RankCollapseError
 FAILED = 1
 BAD_INPUT = 2
 INTERRUPTED = 130
+TERMINATED = 143
 
 
 @contextmanager

@@ -34,6 +34,11 @@ def print_results(dataset: "xr.Dataset", tokens: int) -> None:
             console.print(Text(sentence))
 
 
+def counted(number: int, thing: str) -> str:
+    """Returns "1 head", "12 heads"."""
+    return f"{number} {thing}{'' if number == 1 else 's'}"
+
+
 def headline(run: dict[str, Any], tokens: int) -> str:
     """Returns one line on what was measured.
 
@@ -45,10 +50,11 @@ def headline(run: dict[str, Any], tokens: int) -> str:
     shortest, longest = run["tokens_min"], run["tokens_max"]
     length = f"{longest}" if shortest == longest else f"{shortest} to {longest}"
     cut = f" (at most the first {tokens} of each)" if longest == tokens else ""
-    samples = f"{run['samples']} sample{'' if run['samples'] == 1 else 's'}"
+    samples = counted(run["samples"], "sample")
     arithmetic = "" if run["arithmetic"] == "dense" else f" ({run['arithmetic']} arithmetic)"
     return (
-        f"{run['model']} ({run['family']}, {init}): {run['layers']} layers, {run['heads']} heads, "
+        f"{run['model']} ({run['family']}, {init}): {counted(run['layers'], 'layer')}, "
+        f"{counted(run['heads'], 'head')}, "
         f"width {run['width']}; {samples} × {length} tokens{cut}; "
         f"{run['dtype']}{arithmetic} on {run['device']}"
     )

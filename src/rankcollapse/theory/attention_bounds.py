@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from rankcollapse.metrics import frobenius_norm
-from rankcollapse.streams.centered import CenteredState
+from rankcollapse.streams.centered import SMALLEST, CenteredState
 from rankcollapse.theory.constants import HeadNorms
 from rankcollapse.theory.near_rank_one import LN2, NearRankOne
 
@@ -38,7 +38,8 @@ class LogNorms:
     def of(cls, x: CenteredState) -> "LogNorms":
         """The norms of a residual that is known, the same for every bound."""
         size = x.residual.abs()
-        shift = LN2 * x.exponent
+        # Below 10^-3e307 the logarithm itself has no float64: 0 as far as can be said.
+        shift = torch.where(x.exponent <= SMALLEST, -torch.inf, LN2 * x.exponent)
         column, row = size.sum(1).amax(-1).log() + shift, size.sum(2).amax(-1).log() + shift
         return cls(
             column.expand(len(BOUNDS), -1),

@@ -120,10 +120,18 @@ def residual(x: Tensor | ArrayLike, center: str = "mean", *, tolerance: float = 
 def _matrix(x: Tensor | ArrayLike) -> NDArray[np.float64]:
     """`x` in float64, if it is a matrix whose residual can be computed in it."""
     if isinstance(x, Tensor):
+        if x.is_sparse or x.is_meta:
+            kind = "sparse" if x.is_sparse else "without data"
+            raise InputError(f"The tensor is {kind}: give a dense one, such as x.to_dense().")
         complex_, array = x.is_complex(), x.detach().cpu()
         array = array if complex_ else array.double().numpy()
     else:
-        array = np.asarray(x)
+        try:
+            array = np.asarray(x)
+        except ValueError:
+            raise InputError(
+                "The matrix has rows of different lengths: give tokens × width numbers."
+            ) from None
         complex_ = array.dtype.kind not in "biuf"
     if complex_:
         raise InputError(f"The matrix has entries of type {array.dtype}: give real numbers.")

@@ -12,6 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from rankcollapse.errors import InputError
 from rankcollapse.streams.centered import CenteredState
 from rankcollapse.streams.differences import softmax_difference
 from rankcollapse.transformer.attention import attention_rows, heads_of
@@ -29,6 +30,7 @@ class NearRankOne:
 
     Attributes:
         log_delta: ln δ_i, δ_i = max_{j,j'} |E_ij − E_ij'| from the content scores.
+        log_gamma: ln γ, γ = √(Σδ_i / max δ_i) in [1, √n]; γ = 1 where all δ_i are zero.
         largest_weight: max_j q_j.
         log_dobrushin: ln τ, τ = ½ max_{i,k} Σ_j |P_ij − P_kj|, from P with all its terms.
         log_spectral: ln ‖ΠPΠ‖₂, Π = I − 11ᵀ/n, likewise.
@@ -36,6 +38,7 @@ class NearRankOne:
     """
 
     log_delta: Float[Tensor, "batch head token"]
+    log_gamma: Float[Tensor, "batch head"]
     largest_weight: Float[Tensor, "batch head"]
     log_dobrushin: Float[Tensor, "batch head"]
     log_spectral: Float[Tensor, "batch head"]
@@ -45,13 +48,6 @@ class NearRankOne:
     def log_largest_delta(self) -> Float[Tensor, "batch head"]:
         """Ln max_i δ_i."""
         return self.log_delta.amax(-1)
-
-    @property
-    def log_gamma(self) -> Float[Tensor, "batch head"]:
-        """Ln γ, γ = √(Σδ_i / max δ_i) in [1, √n]; γ = 1 where all δ_i are zero."""
-        largest = self.log_largest_delta
-        gamma = (torch.logsumexp(self.log_delta, -1) - largest) / 2
-        return torch.where(largest == -torch.inf, 0.0, gamma)
 
     @property
     def log_t(self) -> Float[Tensor, "batch head token"]:
@@ -70,7 +66,11 @@ class NearRankOne:
 
     @classmethod
     def of(cls, x: CenteredState, attention: Attention, layout: Layout) -> "NearRankOne":
-        """The matrices that `attention` forms from `x`."""
+        """The matrices that `attention` forms from `x`.
+
+        Raises:
+            InputError: Their scores overflow float64.
+        """
         groups = attention.heads // attention.key_heads
         query = heads_of(Linear(attention.query.weight), x.residual, attention.heads)
         key = heads_of(Linear(attention.key.weight), x.residual, attention.key_heads)
@@ -79,7 +79,11 @@ class NearRankOne:
         logits = attention.scale * x.scale.unsqueeze(-1) * (shared @ key.mT)
         scores = attention.scale * (query @ key.mT)
         twice = 2 * LN2 * x.exponent
-        delta = (scores.amax(-1) - scores.amin(-1)).log() + twice.view(-1, 1, 1)
+        # γ is a ratio, taken before the scale comes in: as a logarithm that may be all there is.
+        ranges = scores.amax(-1) - scores.amin(-1)
+        largest = ranges.amax(-1)
+        gamma = torch.where(largest > 0, (ranges.sum(-1) / largest).log() / 2, 0.0)
+        delta = ranges.log() + twice.view(-1, 1, 1)
         if attention.positional:
             rows = attention_rows(x.values, attention, layout)
             p, scale = torch.cat([part for _, part in rows], dim=2), torch.zeros_like(twice)
@@ -88,10 +92,19 @@ class NearRankOne:
         # P and P − 1qᵀ have the same differences of rows, and the same ΠPΠ.
         centered = p - p.mean(2, keepdim=True)
         centered = centered - centered.mean(3, keepdim=True)
+        if not bool(centered.isfinite().all()):
+            raise InputError(
+                "The attention scores overflow float64, so no bound can be evaluated: scale the "
+                "weights down, or leave on the norms that keep the states small."
+            )
         spectral = torch.linalg.svdvals(centered)[..., 0]
         apart = torch.stack([torch.cdist(each, each, p=1).amax((-2, -1)) for each in p])
+        if attention.positional:  # a difference below the rounding of P is not known to be zero
+            rounding = (p.shape[-1] - 1) * torch.finfo(p.dtype).eps
+            spectral, apart = spectral.clamp(min=rounding), apart.clamp(min=rounding)
         return cls(
             log_delta=delta,
+            log_gamma=gamma,
             largest_weight=logits.softmax(-1).amax((-2, -1)),
             log_dobrushin=(apart / 2).log() + scale.unsqueeze(1),
             log_spectral=spectral.log() + scale.unsqueeze(1),

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rankcollapse.report.certificate import alarms, findings
+from rankcollapse.report.certificate import alarms, findings, legend
 from rankcollapse.report.certificate.findings import of_bounds, of_model
 from tests.report.certificate.synthetic import certificate
 
@@ -203,3 +203,17 @@ def test_little_change_is_no_fall():
     assert findings(certificate(slope=0.0))[0] == (
         "Measured, ‖res(X)‖₁,∞ is 243 at layer 0 and 243 at layer 12."
     )
+
+
+def test_a_residual_of_zero_is_told_as_zero():
+    dataset = certificate(layers=3, samples=1)
+    for name in ("log10_measured", "log10_measured_frobenius", "log10_bound"):
+        dataset[name] = dataset[name].where(np.isnan(dataset[name]), -np.inf)
+    assert of_model(dataset)[:2] == [
+        "Measured, ‖res(X)‖₁,∞ is 0 at every layer.",
+        "Where they apply, the upper bounds from layer to layer are 0, as the measured residual "
+        "is.",
+    ]
+    assert "is 0, as the measured residual is" in of_bounds(dataset)["tanh"]
+    assert not any("vacuous" in sentence for sentence in of_bounds(dataset).values())
+    assert not any("lower bound" in line for line in legend(dataset, "texts"))

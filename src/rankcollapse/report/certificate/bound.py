@@ -10,6 +10,8 @@ import numpy as np
 
 # What rounding can do to two logarithms that are equal.
 TOLERANCE, RELATIVE_TOLERANCE = 1e-6, 1e-10
+# Larger logarithms are not known to a decade, and their differences are rounding.
+COMPARABLE = 1e10
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,21 @@ class Bound:
         return mean_log(self.logs)
 
     @cached_property
+    def above(self) -> np.ndarray:
+        """Return by layer the mean of log10 of the bound over the measured residual.
+
+        NaN where either has no finite logarithm, or one that is too large for a difference.
+        """
+        known = (np.abs(self.logs) < COMPARABLE) & (np.abs(self.measured) < COMPARABLE)
+        with np.errstate(invalid="ignore"):
+            return mean_log(np.where(known, self.logs - self.measured, np.nan))
+
+    @cached_property
+    def zero(self) -> np.ndarray:
+        """Return by layer whether it is 0 in every sample, as the residual below it has to be."""
+        return self.upper & (self.logs == -np.inf).all(axis=0)
+
+    @cached_property
     def holding(self) -> np.ndarray:
         """Return by layer the share of samples in which every hypothesis holds."""
         return self.applies.mean(axis=0)
@@ -64,7 +81,8 @@ class Bound:
     @cached_property
     def vacuous(self) -> np.ndarray:
         """Return where an upper bound is not below what it starts from, a lower bound zero."""
-        return self.logs >= self.entering if self.upper else self.logs == -np.inf
+        zero = self.logs == -np.inf
+        return (self.logs >= self.entering) & ~zero if self.upper else zero
 
     @cached_property
     def crossed(self) -> np.ndarray:

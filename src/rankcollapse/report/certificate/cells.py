@@ -166,7 +166,7 @@ def legend(dataset: xr.Dataset, samples: str) -> list[str]:
         lines.append(f"[ ] its hypotheses hold in some of the {samples} only")
     if any(cell.partial for cell in cells):
         lines.append(f"† without the {samples} in which it is 0 or ∞")
-    if "0" in texts:
+    if "0" in texts and any((b.logs == -np.inf).any() for b in bounds(dataset, upper=False)):
         lines.append("0: the lower bound says nothing")
     if "∞" in texts:
         lines.append("∞: the upper bound says nothing")

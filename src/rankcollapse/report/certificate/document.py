@@ -30,8 +30,8 @@ def json_document(dataset: xr.Dataset) -> str:
         layer from 0 on (mean over samples); `bounds`, for each its title, source, definition,
         `kind` (upper or lower), `scope` (layer or depth), `norm`, the names of the hypotheses it
         `requires`, and by layer `log10` (mean over samples with a finite value), `finite`,
-        `applies` and `vacuous` (shares of samples) and `crossed` (number of samples in which it
-        applies and the measurement is on its wrong side; none unless something is computed
+        `zero`, `applies` and `vacuous` (shares of samples) and `crossed` (number of samples in
+        which it applies and the measurement is on its wrong side; none unless something is computed
         wrongly); `hypotheses`, for each its statement and by layer the share of samples in which
         it holds; `max_delta`, the largest by layer; `log10_contraction` and
         `log10_paper_condition` by sample. A number that does not exist is null.
@@ -63,6 +63,7 @@ def _bound(bound: Bound) -> dict[str, Any]:
         "requires": list(bound.requires),
         "log10": _list(bound.mean),
         "finite": _list(_stated(bound, np.isfinite(bound.logs).mean(axis=0))),
+        "zero": _list(_stated(bound, (bound.logs == -np.inf).mean(axis=0))),
         "applies": _list(_stated(bound, bound.holding)),
         "vacuous": _list(_stated(bound, bound.vacuous.mean(axis=0))),
         "crossed": [int(count) for count in bound.crossed.sum(axis=0)],

@@ -78,6 +78,8 @@ def _measured(dataset: xr.Dataset) -> list[str]:
     first, last = value(means[0]), value(means[-1])
     if np.isnan(means[[0, -1]]).any() or len(layers) < 2:
         return []
+    if (means == -np.inf).all():
+        return ["Measured, ‖res(X)‖₁,∞ is 0 at every layer."]
     if np.isfinite(means[[0, -1]]).all() and abs(means[-1] - means[0]) < CHANGE:
         return [
             f"Measured, ‖res(X)‖₁,∞ is {first} at layer {layers[0]} and {last} at layer "

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import xarray as xr
 
-from rankcollapse.report.certificate.bound import Bound, mean_log
+from rankcollapse.report.certificate.bound import Bound
 from rankcollapse.report.certificate.reasons import reason
 from rankcollapse.report.certificate.summary import FROBENIUS
 from rankcollapse.report.certificate.words import at, capital, power, times, value
@@ -27,11 +27,15 @@ def sharpest(found: list[Bound]) -> str:
     layers = found[0].layers
     best: dict[str, list[int]] = {}
     for n in range(1, len(layers)):
-        usable = [b for b in found if b.applying[n] and np.isfinite(b.logs[:, n]).all()]
+        usable = [b for b in found if b.applying[n] and np.isfinite(b.above[n])]
         if usable:
             lowest = min(usable, key=lambda bound: bound.mean[n])
             best.setdefault(lowest.name, []).append(int(layers[n]))
     how = "in depth" if found[0].deep else "from layer to layer"
+    if not best and any((b.applying & b.zero).any() for b in found):
+        return f"Where they apply, the upper bounds {how} are 0, as the measured residual is."
+    if not best and any(b.applying.any() for b in found):
+        return f"The upper bounds {how} are beyond what can be compared with the measured residual."
     if not best:
         return f"No upper bound {how} applies at any layer."
     by_name = {bound.name: bound for bound in found}
@@ -39,7 +43,7 @@ def sharpest(found: list[Bound]) -> str:
     order = sorted(best, key=lambda name: -len(best[name]))
     clauses = [f"{by_name[name].name_in_text} {at(best[name], every)}" for name in order]
     ratios = [
-        float(_above(by_name[name])[list(layers).index(layer)])
+        float(by_name[name].above[list(layers).index(layer)])
         for name in order
         for layer in best[name]
     ]
@@ -71,10 +75,14 @@ def crossing(bound: Bound) -> list[str]:
 
 def _shallow(bound: Bound) -> str:
     """Say how far above the measurement the bound is where it applies, or else anywhere."""
-    ratios = _above(bound)
+    ratios = bound.above
     usable = [n for n in np.flatnonzero(_chosen(bound)) if math.isfinite(ratios[n])]
-    if not usable:
+    if not usable and bound.zero[_chosen(bound)].all():
+        return "is 0, as the measured residual is"
+    if not usable and np.isposinf(bound.mean[_chosen(bound)]).all():
         return "has no finite value beside the measured residual"
+    if not usable:
+        return "has no value that can be compared with the measured residual"
     low, high = (pick(usable, key=lambda n: ratios[n]) for pick in (min, max))
     text = f"is {_range(ratios[low], ratios[high])} times the measured {_residual(bound)}"
     one = times(ratios[low]) == times(ratios[high])
@@ -87,7 +95,7 @@ def _deep(bound: Bound) -> str:
     layer = bound.layers[n]
     if bound.mean[n] == np.inf:
         return f"has no finite value at layer {layer}"
-    ratio = _above(bound)[n]
+    ratio = bound.above[n]
     beside = f", {times(ratio)} times the measured one" if math.isfinite(ratio) else ""
     return f"gives {value(bound.mean[n])} for the {_residual(bound)} at layer {layer}{beside}"
 
@@ -107,12 +115,6 @@ def _residual(bound: Bound) -> str:
 
 def _chosen(bound: Bound) -> np.ndarray:
     return bound.applying if bound.applying.any() else bound.stated
-
-
-def _above(bound: Bound) -> np.ndarray:
-    """Return by layer the mean over samples of log10 of the bound over the measurement."""
-    with np.errstate(invalid="ignore"):
-        return mean_log(bound.logs - bound.measured)
 
 
 def _standing(dataset: xr.Dataset, bound: Bound) -> str:
@@ -143,6 +145,6 @@ def _proof(bound: Bound, everywhere: str = "") -> str:
     if proving == applying:
         return f"is below {start}{everywhere}"
     if not proving:
-        return f"is vacuous in some texts, or all{everywhere}"
+        return f"is vacuous in some texts, or all{',' if everywhere else ''}{everywhere}"
     some = "" if len(proving) + len(vacuous) == len(applying) else " in some texts, or all,"
     return f"is below {start} {at(proving, applying)} but vacuous{some} elsewhere"
