@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constr
 INPUTS := pyproject.toml constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-model demo test lint bench clean
+.PHONY: help install install-model demo test lint reproduce bench clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -33,11 +33,17 @@ lint: $(VENV)/.installed-dev ## style, formatting and types
 	$(BIN)/ruff format --check .
 	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright --pythonpath $(BIN)/python
 
+reproduce: $(VENV)/.installed-test $(VENV)/.model ## run every experiment in full, renew docs/reproduction
+	$(BIN)/rankcollapse reproduce all --out figures
+	@for name in fig2 fig3 fig4 fig5 rates xformers mlp; do \
+	  cp figures/$$name/comparison.md docs/reproduction/$$name.md && \
+	  cp figures/$$name/$$name.svg docs/reproduction/ || exit 1; done
+
 bench: $(VENV)/.installed-test $(VENV)/.model ## run every script of benchmarks/
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script" || exit 1; done
 
 clean: ## remove .venv, caches and what the demo wrote
-	rm -rf $(VENV) demo dist build .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) demo figures dist build .pytest_cache .ruff_cache .hypothesis
 	find src tests benchmarks tools -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:

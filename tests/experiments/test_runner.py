@@ -15,7 +15,7 @@ import xarray as xr
 from rankcollapse.errors import InputError, OptionError, OutputError, RankCollapseError
 from rankcollapse.experiments import EXPERIMENTS
 from rankcollapse.experiments.running import choices, runner
-from rankcollapse.experiments.running.kept import FOLDER, sole_use
+from rankcollapse.experiments.running.kept import FOLDER, measuring, sole_use
 from rankcollapse.experiments.running.outlook import Standing
 from rankcollapse.experiments.running.reproduction import ReproductionError
 from rankcollapse.experiments.running.runner import reproduce
@@ -294,3 +294,17 @@ def test_a_place_that_cannot_be_written_is_found_first(install, tmp_path: Path, 
     assert fake.ran(log) == []
     with pytest.raises(OptionError):
         reproduce("other", tmp_path / "file", jobs=1)
+
+
+def test_kept_parts_depend_on_code_that_measures_and_not_on_code_that_draws(tmp_path: Path) -> None:
+    (tmp_path / "streams").mkdir()
+    (tmp_path / "report").mkdir()
+    measures, draws = tmp_path / "streams" / "dense.py", tmp_path / "report" / "chart.py"
+    digests = []
+    for pair in (("a", "b"), ("a", "c"), ("d", "c")):
+        for path, content in zip((measures, draws), pair, strict=True):
+            path.write_text(content)
+        measuring.cache_clear()
+        digests.append(measuring(tmp_path))
+    assert digests[0] == digests[1] != digests[2]
+    measuring.cache_clear()

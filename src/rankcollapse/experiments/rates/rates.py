@@ -10,11 +10,12 @@ import numpy as np
 import torch
 import xarray as xr
 
-import rankcollapse
 from rankcollapse.experiments.experiment import Drawing, Experiment, Part, Row, Settings
 from rankcollapse.experiments.rates import cases as rate_cases
 from rankcollapse.experiments.rates import charts as rate_charts
 from rankcollapse.experiments.rates import skip_cases
+from rankcollapse.families.load import load
+from rankcollapse.inspection import inspect
 from rankcollapse.metrics import local_order
 from rankcollapse.report.style import Theme
 from rankcollapse.theory import rates
@@ -54,10 +55,10 @@ def xlnet(seed: int, layers: int, samples: int, tokens: int, progress: Progress)
     from transformers import XLNetConfig
 
     config = XLNetConfig(vocab_size=1000, d_model=768, n_head=12, n_layer=layers, d_inner=64)
-    model = rankcollapse.load(config, init="random", seed=seed)
+    model = load(config, init="random", seed=seed)
     generator = torch.Generator().manual_seed(seed)
     ids = torch.randint(10, 1000, (samples, tokens), generator=generator).tolist()
-    measured = rankcollapse.inspect(
+    measured = inspect(
         model, {"input_ids": ids}, ["san"], "centered", metrics=["residual"], progress=progress
     )
     (rate,) = rates(measured)

@@ -18,7 +18,6 @@ from pathlib import Path
 
 import xarray as xr
 
-import rankcollapse
 from rankcollapse.errors import OutputError
 from rankcollapse.experiments.experiment import Part
 
@@ -44,7 +43,7 @@ def place(folder: Path, experiment: str, part: Part) -> Path:
         {
             "function": f"{part.function.__module__}.{part.function.__qualname__}",
             "arguments": dict(part.arguments),
-            "code": hashlib.sha256(f"{own}{_measuring()}".encode()).hexdigest(),
+            "code": hashlib.sha256(f"{own}{measuring()}".encode()).hexdigest(),
             "versions": {name: version(name) for name in ("rankcollapse", "torch", "numpy")},
         },
         sort_keys=True,
@@ -54,9 +53,8 @@ def place(folder: Path, experiment: str, part: Part) -> Path:
 
 
 @cache
-def _measuring() -> str:
+def measuring(root: Path = Path(__file__).parents[2]) -> str:
     """Returns a digest of all code that may have a part in a result: what only draws has none."""
-    root = Path(rankcollapse.__file__).parent
     digest = hashlib.sha256()
     for file in sorted(root.rglob("*.py")):
         within = file.relative_to(root)
