@@ -35,6 +35,7 @@ lint: $(VENV)/.installed-dev ## style, formatting and types
 
 reproduce: $(VENV)/.installed-test $(VENV)/.model ## run every experiment in full, renew docs/reproduction
 	$(BIN)/rankcollapse reproduce all --out figures
+	@mkdir -p docs/reproduction
 	@for name in fig2 fig3 fig4 fig5 rates xformers mlp; do \
 	  cp figures/$$name/comparison.md docs/reproduction/$$name.md && \
 	  cp figures/$$name/$$name.svg docs/reproduction/ || exit 1; done
@@ -43,7 +44,7 @@ bench: $(VENV)/.installed-test $(VENV)/.model ## run every script of benchmarks/
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script" || exit 1; done
 
 clean: ## remove .venv, caches and what the demo wrote
-	rm -rf $(VENV) demo figures dist build .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) demo dist build .pytest_cache .ruff_cache .hypothesis
 	find src tests benchmarks tools -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:

@@ -131,7 +131,7 @@ def test_ctrl_c_says_what_is_left(run, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(rankcollapse, "reproduce", interrupt, raising=False)
     result = run("reproduce", "all", "--out", tmp_path)
     assert result.exit_code == 130
-    assert f"finished parts are kept in {tmp_path}" in result.stderr
+    assert f"what was finished is kept in {tmp_path}" in result.stderr
 
 
 def test_the_help_names_every_experiment(run: Callable[..., Any]) -> None:

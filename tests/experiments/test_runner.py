@@ -1,5 +1,6 @@
 """Parts are run once, side by side, whatever becomes of the others; outputs appear whole."""
 
+import json
 import os
 import signal
 import subprocess
@@ -308,3 +309,13 @@ def test_kept_parts_depend_on_code_that_measures_and_not_on_code_that_draws(tmp_
         digests.append(measuring(tmp_path))
     assert digests[0] == digests[1] != digests[2]
     measuring.cache_clear()
+
+
+def test_outputs_say_how_they_were_made(install, out: Path, log: Path) -> None:
+    install(fake.experiment("fake", log))
+    (done,) = reproduce("fake", out, jobs=1, quick=True, seeds=2).values()
+    made = json.loads(done.dataset.attrs["settings"])
+    assert made["quick"] is True and made["seeds"] == 2
+    assert "A quick run" in (out / "fake" / "comparison.md").read_text()
+    reproduce("fake", out, jobs=1)
+    assert "A quick run" not in (out / "fake" / "comparison.md").read_text()

@@ -118,7 +118,7 @@ def reproduce(
 
     rankcollapse reproduce fig5 --model ./my-model --model gpt2
     """
-    kept = f"finished parts are kept in {out}, and the same command goes on from there"
+    kept = f"what was finished is kept in {out}, and the same command goes on from there"
     with failures_as_lines(debug, after_ctrl_c=kept):
         panels = _panels(pretrained or [])
 

@@ -24,7 +24,7 @@ PROBABILITY = 0.95
 HEADINGS = ("quantity", "published", "ours", "seeds", "agrees")
 RULE = (
     "agrees: the published value lies where one more of our seeds would, with 95 % probability "
-    "(mean ± t·s·√(1 + 1/n))"
+    "(mean ± t·s·√(1 + 1/n), widened by the rounding of what is published)"
 )
 
 

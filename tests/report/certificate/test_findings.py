@@ -126,8 +126,8 @@ def test_the_sharpest_bound_that_applies():
     dataset = certificate(layers=4)
     said = of_model(dataset)
     assert said[1].startswith(
-        "The sharpest upper bound that applies from layer to layer is the tanh bound on values at "
-        "every layer: "
+        "The sharpest upper bound on ‖·‖₁,∞ that applies from layer to layer is the tanh bound on "
+        "values at every layer: "
     )
     assert said[1].endswith("and not below the residual that enters the layer.")
     dataset["applies"].loc[{"bound": ["tanh", "values"], "layer": 2, "sample": 3}] = False

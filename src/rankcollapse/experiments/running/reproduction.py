@@ -1,7 +1,8 @@
 """From an experiment's parts to its outputs: what is there, what is to run, what came of it."""
 
+import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import xarray as xr
@@ -132,6 +133,10 @@ class Run:
         parts = {task.part.name: _read(task) for task in tasks}
         results = {name: kept.result for name, kept in parts.items()}
         dataset = experiment.combine(self.settings, results)
+        dataset = dataset.assign_attrs(settings=json.dumps(asdict(self.settings)))
+        if self.settings.quick:
+            about = f"{experiment.about} A quick run: fewer seeds, samples and steps than in full."
+            experiment = replace(experiment, about=about)
         rows = experiment.compare(dataset)
         files = write(self.folder, experiment, dataset, rows, experiment.charts(dataset, LIGHT))
         seconds = sum(kept.seconds for kept in parts.values())

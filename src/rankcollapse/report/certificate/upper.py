@@ -47,7 +47,7 @@ def sharpest(found: list[Bound]) -> str:
         for name in order
         for layer in best[name]
     ]
-    text = f"The sharpest upper bound that applies {how} is {', '.join(clauses)}"
+    text = f"The sharpest upper bound on ‖·‖₁,∞ that applies {how} is {', '.join(clauses)}"
     finite = [ratio for ratio in ratios if math.isfinite(ratio)]
     if finite:
         text += f": {_range(min(finite), max(finite))} times the measured residual"
