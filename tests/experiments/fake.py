@@ -108,6 +108,8 @@ def install(*experiments: Experiment) -> None:
 
 
 if __name__ == "__main__":
+    # A shell starts what it runs in the background with Ctrl-C ignored, tests included.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     out, log, seconds = Path(sys.argv[1]), Path(sys.argv[2]), float(sys.argv[3])
     install(experiment("slow", log, 6, seconds=seconds))
     print({name: each.kept for name, each in runner.reproduce("slow", out, jobs=2).items()})

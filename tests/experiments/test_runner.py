@@ -208,7 +208,7 @@ def test_earlier_outputs_go_and_other_files_stay(install, out: Path, log: Path) 
 
 
 def test_killed_it_goes_on_where_it_was(out: Path, log: Path) -> None:
-    command = [sys.executable, "-m", "tests.experiments.fake", str(out), str(log), "4"]
+    command = [sys.executable, "-m", "tests.experiments.fake", str(out), str(log), "2"]
     process = subprocess.Popen(command, cwd=ROOT, start_new_session=True)
     wait_until(lambda: len(kept(out)) >= 2)
     process.kill()
@@ -224,7 +224,7 @@ def test_killed_it_goes_on_where_it_was(out: Path, log: Path) -> None:
 
 
 def test_ctrl_c_leaves_no_process_and_no_half_file(out: Path, log: Path) -> None:
-    command = [sys.executable, "-m", "tests.experiments.fake", str(out), str(log), "4"]
+    command = [sys.executable, "-m", "tests.experiments.fake", str(out), str(log), "2"]
     process = subprocess.Popen(
         command, cwd=ROOT, start_new_session=True, stderr=subprocess.PIPE, text=True
     )
