@@ -137,12 +137,11 @@ def _check_finite(x: BoundedState, layer: int) -> None:
         )
 
 
-def _measured(found: Found, batch: Batch, layer: int, x: BoundedState) -> LogNorms:
+def _measured(found: Found, batch: Batch, layer: int, x: BoundedState) -> None:
     norms = LogNorms.of(x.real)
     where = (list(batch.samples), layer)
     found.measured[where] = norms.composite[0].cpu().numpy()
     found.frobenius[where] = norms.frobenius.cpu().numpy()
-    return norms
 
 
 def _layer(

@@ -8,9 +8,11 @@ import contextlib
 import os
 import shutil
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
+import altair as alt
+import pandas as pd
 import xarray as xr
 
 from rankcollapse.errors import OutputError
@@ -170,12 +172,22 @@ def _scratch(target: Path) -> Iterator[Path]:
 
 
 def _produce(dataset: xr.Dataset, directory: Path) -> None:
-    dataset.to_netcdf(directory / "results.nc", engine="h5netcdf")
-    tidy(dataset).to_csv(directory / "results.csv", index=False)
+    put(directory / "results", dataset, tidy(dataset))
     (directory / "report.html").write_text(page(dataset), encoding="utf-8")
-    for variable, drawing in charts(dataset).items():
-        (directory / f"{variable}.svg").write_text(svg(drawing), encoding="utf-8")
-        (directory / f"{variable}.png").write_bytes(png(drawing))
+    draw(directory, charts(dataset).items())
+
+
+def put(stem: Path, dataset: xr.Dataset, frame: pd.DataFrame) -> None:
+    """Write a data set as STEM.nc and its table as STEM.csv."""
+    dataset.to_netcdf(stem.with_suffix(".nc"), engine="h5netcdf")
+    frame.to_csv(stem.with_suffix(".csv"), index=False)
+
+
+def draw(directory: Path, drawings: Iterable[tuple[str, alt.LayerChart]]) -> None:
+    """Write every chart as NAME.svg and NAME.png."""
+    for name, drawing in drawings:
+        (directory / f"{name}.svg").write_text(svg(drawing), encoding="utf-8")
+        (directory / f"{name}.png").write_bytes(png(drawing))
 
 
 def _swap(fresh: Path, old: Path, target: Path, names: Sequence[str]) -> None:

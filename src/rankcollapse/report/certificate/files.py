@@ -8,8 +8,7 @@ import xarray as xr
 from rankcollapse.report.certificate.chart import CHARTS, charts
 from rankcollapse.report.certificate.page import page
 from rankcollapse.report.certificate.summary import tidy
-from rankcollapse.report.files import write_files
-from rankcollapse.report.picture import png, svg
+from rankcollapse.report.files import draw, put, write_files
 
 NAMES = (
     "results.nc",
@@ -37,11 +36,8 @@ def write(
     """
 
     def produce(fresh: Path) -> None:
-        dataset.to_netcdf(fresh / "results.nc", engine="h5netcdf")
-        tidy(dataset).to_csv(fresh / "results.csv", index=False)
+        put(fresh / "results", dataset, tidy(dataset))
         (fresh / "certificate.html").write_text(page(dataset), encoding="utf-8")
-        for name, drawing in charts(dataset).items():
-            (fresh / f"{name}.svg").write_text(svg(drawing), encoding="utf-8")
-            (fresh / f"{name}.png").write_bytes(png(drawing))
+        draw(fresh, charts(dataset).items())
 
     return write_files(directory, NAMES, produce, overwrite)

@@ -8,8 +8,7 @@ import xarray as xr
 from rankcollapse.report.decomposition.chart import VARIABLES, charts
 from rankcollapse.report.decomposition.page import page
 from rankcollapse.report.decomposition.summary import tidy
-from rankcollapse.report.files import write_files
-from rankcollapse.report.picture import png, svg
+from rankcollapse.report.files import draw, put, write_files
 
 NAMES = (
     "decomposition.nc",
@@ -37,11 +36,8 @@ def write(
     """
 
     def produce(fresh: Path) -> None:
-        dataset.to_netcdf(fresh / "decomposition.nc", engine="h5netcdf")
-        tidy(dataset).to_csv(fresh / "decomposition.csv", index=False)
+        put(fresh / "decomposition", dataset, tidy(dataset))
         (fresh / "decomposition.html").write_text(page(dataset), encoding="utf-8")
-        for variable, drawing in charts(dataset).items():
-            (fresh / f"{variable}.svg").write_text(svg(drawing), encoding="utf-8")
-            (fresh / f"{variable}.png").write_bytes(png(drawing))
+        draw(fresh, charts(dataset).items())
 
     return write_files(directory, NAMES, produce, overwrite)

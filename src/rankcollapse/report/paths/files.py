@@ -5,11 +5,10 @@ from pathlib import Path
 
 import xarray as xr
 
-from rankcollapse.report.files import write_files
+from rankcollapse.report.files import draw, put, write_files
 from rankcollapse.report.paths.chart import chart
 from rankcollapse.report.paths.page import page
 from rankcollapse.report.paths.summary import tidy
-from rankcollapse.report.picture import png, svg
 
 NAMES = ("paths.csv", "paths.nc", "paths.svg", "paths.png", "paths.html")
 
@@ -32,11 +31,8 @@ def write(
     """
 
     def produce(fresh: Path) -> None:
-        drawing = chart(dataset)
-        tidy(dataset).to_csv(fresh / "paths.csv", index=False)
-        dataset.to_netcdf(fresh / "paths.nc", engine="h5netcdf")
-        (fresh / "paths.svg").write_text(svg(drawing), encoding="utf-8")
-        (fresh / "paths.png").write_bytes(png(drawing))
+        put(fresh / "paths", dataset, tidy(dataset))
+        draw(fresh, [("paths", chart(dataset))])
         (fresh / "paths.html").write_text(page(dataset), encoding="utf-8")
 
     return write_files(directory, NAMES, produce, overwrite)
